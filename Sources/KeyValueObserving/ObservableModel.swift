@@ -5,31 +5,32 @@ public import KeyValueModel
 /// Not Sendable: it belongs to its owner, and calls the handlers on the thread that commits, after the commit, in the
 /// order of registration. A handler may read and observe; it must not commit.
 public final class ObservableModel {
-  /// An observation that ends when it is asked to. Dropping it does not end anything.
+  /// A handle to an observation, which goes on until `end(_:)` is called with the token. Dropping the token does not
+  /// end it.
   public struct Token: Hashable, Sendable {
     fileprivate let observer: ObserverID
   }
 
-  /// Called with what one commit did.
+  /// A function that is called with the effects of one commit on the observer.
   public typealias Handler = (ObserverEvent) -> Void
 
-  /// All that it has, in one value: each access to a variable of an object is checked by the runtime, and a setting
-  /// would have five of them.
+  /// The complete contents of the model in one value: the runtime checks each access to a variable of an object, and a
+  /// setting would need five such accesses.
   private struct Contents {
     var model: Model
     var index = ObserverIndex()
-    /// By the numbers of observers.
+    /// The handlers by observer number.
     var handlers = SparseArray<Handler>()
     var nextObserver: UInt64 = 0
 
-    /// Sets an attribute of an object where nothing else is to be done; `outcome` says who is to hear of it. False
-    /// where something else is, and nothing has been done.
+    /// Sets an attribute of an object if the setting needs no further work; `outcome` receives whom to notify. Returns
+    /// false, having changed nothing, if the setting needs a transaction.
     mutating func setPlainly(
       _ object: Reference, _ text: String, _ value: Value, _ outcome: inout Outcome
     ) -> Bool {
       guard let commit = model.commit(settingPlainly: text, of: object, to: value) else { return false }
       guard index.count > 0 else { return true }
-      // Most commits tell one observer at the most, and need no list of events.
+      // Most commits notify at most one observer, and need no list of events.
       var budget = ObservationBudget()
       switch index.plainNotification(of: commit, in: model.state, &budget) {
       case .nothing?: break
@@ -40,33 +41,33 @@ public final class ObservableModel {
     }
   }
 
-  /// What is to be done about a setting that was made.
+  /// The notification that is still due for a completed setting.
   private enum Outcome {
-    /// Nobody hears of it.
+    /// No observer is notified.
     case nothing
-    /// One handler does.
+    /// This handler is called with this event.
     case event(Handler, ObserverEvent)
-    /// The observers are still to be found.
+    /// The observers of this commit still have to be found.
     case commit(Commit)
   }
 
   private var contents: Contents
 
-  /// A model without objects.
+  /// Creates a model without objects.
   public init(schema: Schema) {
     contents = Contents(model: Model(schema: schema))
   }
 
-  /// The objects as they stand.
+  /// The current state of the objects.
   public var state: ModelState { contents.model.state }
 
   /// The last committed transaction.
   public var revision: Revision { contents.model.revision }
 
-  /// How many observations there are.
+  /// The number of observations.
   public var observationCount: Int { contents.index.count }
 
-  /// The value for a key path of an object (KVC guide, `valueForKeyPath:`).
+  /// Returns the value for a key path of an object (KVC guide, `valueForKeyPath:`).
   public func value(of object: Reference, forKeyPath text: String) throws(ModelError) -> Value {
     let path = try contents.model.schema.resolve(text, from: state.requireRecord(object).entity)
     return state.value(of: object, at: path)
@@ -74,7 +75,7 @@ public final class ObservableModel {
 
   /// Sets the value for a key path and notifies the observers (KVC guide, `setValue:forKeyPath:`).
   public func set(_ object: Reference, forKeyPath text: String, to value: Value) throws(ModelError) {
-    // Most settings need no transaction to be made of them.
+    // Most settings do not need a transaction.
     var outcome = Outcome.nothing
     if contents.setPlainly(object, text, value, &outcome) {
       switch outcome {
@@ -134,10 +135,10 @@ public final class ObservableModel {
   }
 }
 
-/// Values under numbers that are given out in rising order and seldom taken back, by pages of neighbours: a dictionary
-/// of pages has a sixty-fourth of the entries that one of values has, and stays in a cache for longer.
+/// Values under numbers that are assigned in ascending order and seldom released, in pages of neighbours. A dictionary
+/// of pages has a sixty-fourth of the entries of a dictionary of values, and stays in a cache for longer.
 ///
-/// Memory: a page for each that has a value.
+/// Memory: one page for each 64 consecutive numbers of which at least one has a value.
 struct SparseArray<Value> {
   private struct Page {
     private(set) var count = 0
@@ -156,10 +157,10 @@ struct SparseArray<Value> {
 
   private var pages: [UInt64: Page] = [:]
 
-  /// No values.
+  /// Creates an array without values.
   init() {}
 
-  /// How many pages there are.
+  /// The number of pages.
   var pageCount: Int { pages.count }
 
   /// The value of a number; nil where it has none.

@@ -2,10 +2,11 @@ public import KeyValueModel
 
 /// One (object, key path, options, context) that an observer is notified of.
 public struct Observation: Hashable, Sendable {
-  /// What it consists of, in one object: an observation is copied with every change, and each copy counts one
-  /// reference.
+  /// The parts of an observation, in one object: an observation is copied with every change, and each copy retains a
+  /// single reference.
   ///
-  /// `@unchecked Sendable`, because it has a subclass, `ObserverIndex.Registration`. In both, everything is constant.
+  /// `@unchecked Sendable`, because it has a subclass, `ObserverIndex.Registration`. Both classes have only constant
+  /// properties.
   class Parts: @unchecked Sendable {
     let object: Reference
     let keyPath: ModelKeyPath
@@ -22,42 +23,43 @@ public struct Observation: Hashable, Sendable {
 
   private let parts: Parts
 
-  /// The observation that consists of these.
+  /// Creates an observation of these parts.
   init(_ parts: Parts) {
     self.parts = parts
   }
 
-  /// An observation of a path that was resolved for the object's entity.
+  /// Creates an observation of a path that was resolved for the object's entity.
   public init(object: Reference, keyPath: ModelKeyPath, options: ObservingOptions, context: String? = nil) {
     self.init(object: object, keyPath: keyPath, options: options, context: context, viewer: nil)
   }
 
-  /// The same by `viewer`, if not everything may be read that the value is read through.
+  /// Creates an observation by a viewer whose read rules apply; `viewer` is nil if everything that the value is read
+  /// through may be read.
   package init(
     object: Reference, keyPath: ModelKeyPath, options: ObservingOptions, context: String?, viewer: Viewer?
   ) {
     parts = Parts(object, keyPath, options, context, viewer)
   }
 
-  /// The object that was named.
+  /// The object that the path starts from.
   public var object: Reference { parts.object }
-  /// The path from it.
+  /// The key path from the object.
   public var keyPath: ModelKeyPath { parts.keyPath }
-  /// What is told.
+  /// The options, which determine the payload of notifications.
   public var options: ObservingOptions { parts.options }
-  /// Given back with every change, unread.
+  /// The observer's own context, returned with every change and never interpreted.
   public var context: String? { parts.context }
-  /// Who observes, where not everything may be read that the value is read through.
+  /// The viewer whose read rules apply; nil if everything that the value is read through may be read.
   package var viewer: Viewer? { parts.viewer }
 
-  /// Equal when everything about them is.
+  /// Returns true if all parts of the observations are equal.
   public static func == (left: Observation, right: Observation) -> Bool {
     left.parts === right.parts
       || left.object == right.object && left.keyPath == right.keyPath && left.options == right.options
         && left.context == right.context && left.viewer == right.viewer
   }
 
-  /// Feeds what equality looks at.
+  /// Hashes the parts that equality compares.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(object)
     hasher.combine(keyPath)
@@ -66,30 +68,31 @@ public struct Observation: Hashable, Sendable {
     hasher.combine(viewer)
   }
 
-  /// The observed value as `reader` has it.
+  /// Returns the observed value in the state of `reader`.
   public func value(in reader: some ObjectReader) -> Value {
     guard let viewer else { return reader.value(of: object, at: keyPath) }
     return GuardedReader(reader, for: viewer).value(of: object, at: keyPath)
   }
 
-  /// What a collection of the object itself folds into, where that is what is observed; nil for any other path.
+  /// The fold of a collection of the object itself, if that is what is observed; nil for any other path, and if a
+  /// viewer's read rules apply.
   var ownFold: CollectionFold? {
     guard viewer == nil, keyPath.keys.count == 1, let operation = keyPath.operation else { return nil }
     return CollectionFold(operation, ofKey: keyPath.keys[0])
   }
 
-  /// What the value is read from.
+  /// The tree of the keys that the value is read from.
   var reads: KeyTree { viewer == nil ? keyPath.reads : keyPath.reads.guarded }
 
-  /// What the observer is told first: the whole value, as a setting.
+  /// Returns the initial notification: the whole value, as a setting.
   public func initialChange(cell: String?, in reader: some ObjectReader) -> Change {
     Change(of: self, cell: cell, old: nil, new: knownValue(in: reader))
   }
 }
 
 extension Observation {
-  /// The objects that the observed value is read through, as `reader` has them: while none of them changes, there is
-  /// nothing to tell.
+  /// Returns the objects that the observed value is read through in the state of `reader`. As long as none of them
+  /// changes, there is nothing to notify.
   public func objects(in reader: some ObjectReader) -> Set<Reference> {
     guard let entity = reader.record(object)?.entity else { return [object] }
     var objects: Set<Reference> = [object]
@@ -100,14 +103,14 @@ extension Observation {
 }
 
 extension Observation {
-  /// More observations than these are not looked at one by one.
+  /// The maximum number of observations that are examined one by one.
   private static let countLookedAt = 64
 
-  /// Those of consecutive commits that can concern these observations, where they all read their own objects and
-  /// nothing else: the ones that write an object of theirs or bracket a key of it. All others leave them and what they
-  /// read as they are, so that the state before these commits is, for them, the state before all. `present` is the
-  /// state after the last. Nil where that is not known without more work: a path leads to other objects, a rule
-  /// decides, or they are many.
+  /// Returns those of consecutive commits that can concern these observations, if the observations all read only their
+  /// own objects: the commits that write one of these objects or bracket a key of it. All others leave the objects and
+  /// the values read from them unchanged, so that for these observations the state before the returned commits is the
+  /// state before all. `present` is the state after the last commit. Nil if the answer would take more work: a path
+  /// leads to other objects, a rule decides, or there are too many observations.
   package static func commits(
     _ commits: some Collection<Commit>, concerning observations: some Collection<Observation>, in present: ModelState
   ) -> [Commit]? {
@@ -123,7 +126,7 @@ extension Observation {
       var isConcerning = false
       for (object, record) in commit.before {
         guard let entity = entities[object] else { continue }
-        // One that was not there, or was something else, may have read other objects.
+        // An object that did not exist, or had another entity, may have read other objects.
         guard let record, record.entity === entity else { return nil }
         isConcerning = true
       }
@@ -133,7 +136,7 @@ extension Observation {
     return concerning
   }
 
-  /// Whether the value is read from the object alone, whatever its keys hold, while it is of this entity.
+  /// Returns true if the value is read from the object alone, whatever its keys hold, as long as it has this entity.
   private func readsItsObjectAlone(of entity: Entity) -> Bool { viewer == nil && entity.readsItselfAlone(reads) }
 }
 
@@ -158,7 +161,7 @@ extension ObjectReader {
 }
 
 extension Value {
-  /// What a path goes on through: the members of a collection, or the object that a to-one names.
+  /// The values that a path continues through: the members of a collection, or the object that a to-one names.
   fileprivate var readThrough: [Value] { elements ?? [self] }
 }
 
@@ -172,12 +175,13 @@ extension Entity {
   }
 }
 
-/// What an observer wants to be told (KVO guide, "Options"). Shapes the payload, never whether there is a change.
+/// The options of an observation (KVO guide, "Options"). They shape the payload and do not decide whether there is a
+/// change.
 public struct ObservingOptions: OptionSet, Hashable, Sendable {
   /// One bit per option.
   public let rawValue: UInt8
 
-  /// The options of these bits.
+  /// Creates options from their bits.
   public init(rawValue: UInt8) {
     self.rawValue = rawValue
   }
@@ -195,7 +199,7 @@ public struct ObservingOptions: OptionSet, Hashable, Sendable {
     "new": .new, "old": .old, "initial": .initial, "prior": .prior,
   ]
 
-  /// The option of this name (`new`, `old`, `initial`, `prior`), or nil.
+  /// Creates the option of this name (`new`, `old`, `initial`, `prior`); nil for any other name.
   public init?(name: String) {
     guard let option = Self.names[name] else { return nil }
     self = option

@@ -1,17 +1,17 @@
 package import KeyValueModel
 
-/// The values that observations see in one state, each worked out once for all that have the object, the key path and
-/// the viewer in common, within a limit of steps.
+/// The values of observations in one state, each evaluated once for all observations with the same object, key path and
+/// viewer, within a limit of steps.
 ///
-/// They are worked out from a snapshot while others write, and brought to the present under the publication's lock:
-/// that costs no more than a look at what was committed since.
+/// The values are evaluated on a snapshot while others write, and brought up to date under the publication's lock,
+/// which only examines the commits since the snapshot.
 package struct ObservedValues: Sendable {
   /// The objects that an evaluation reads.
   private final class Log {
     var objects: Set<Reference> = []
   }
 
-  /// A state that notes which objects are read.
+  /// A reader that records which objects are read.
   private struct LoggingReader<Base: ObjectReader>: ObjectReader {
     let state: Base
     let meter: ReadingWork
@@ -26,26 +26,27 @@ package struct ObservedValues: Sendable {
     }
   }
 
-  /// So many steps may be taken while writers wait: about a millisecond.
+  /// The number of steps that may be taken while writers wait: about a millisecond.
   package static let stepsUnderLock = 20_000
 
   private let limit: Int
-  /// The revision of the state that they are of; nil before the first evaluation.
+  /// The revision of the evaluated state; nil before the first evaluation.
   package private(set) var revision: Revision?
   private var known: [ValueKey: Value] = [:]
-  /// Those that read one object for each key of their path and nothing else: cheaper to read again than to look after.
+  /// The values that read one object for each key of their path and nothing else. Reading them again is cheaper than
+  /// tracking them.
   private var cheap: [ValueKey] = []
-  /// The objects that all others were read from.
+  /// The objects that all other values were read from.
   private var objects: Set<Reference> = []
   /// The number of evaluations. For tests.
   package private(set) var evaluationCount = 0
 
-  /// No values yet. Each call of `evaluate` takes at most `limit` steps.
+  /// Creates a container without values. Each call of `evaluate` takes at most `limit` steps.
   package init(steps limit: Int) { self.limit = limit }
 
-  /// Works out what observations see in a state of a revision, except what is known for it, and what is as quickly read
-  /// as remembered: stored keys of the observed objects themselves. Throws `too-many-steps`; then the values are not to
-  /// be used.
+  /// Evaluates observations in the state of a revision, except for values that are known already and for values that
+  /// are as quickly read as remembered: those of stored keys of the observed objects themselves. Throws
+  /// `too-many-steps`; then the values must not be used.
   package mutating func evaluate(
     _ observations: some Sequence<Observation>, in state: some ObjectReader, at revision: Revision
   ) throws(ModelError) {
@@ -62,7 +63,7 @@ package struct ObservedValues: Sendable {
   ) throws(ModelError) {
     let key = ValueKey(observation)
     guard known[key] == nil else { return }
-    // What is remembered of a guarded reading is that of one viewer.
+    // Results remembered during a guarded reading are valid for one viewer only.
     if observation.viewer != nil { meter.forget() }
     defer { if observation.viewer != nil { meter.forget() } }
     let before = meter.spentSteps
@@ -80,11 +81,12 @@ package struct ObservedValues: Sendable {
     }
   }
 
-  /// The bytes of text of all values together.
+  /// The total number of bytes of text in all values.
   package var textBytes: Int { known.values.reduce(0) { $0 + $1.leastTextBytes } }
 
-  /// True if none of the commits, which are those after the revision of the values, touched what costly values were
-  /// read from. Then the values are those of `present`, and cheap ones are read again.
+  /// Moves the values on to the revision `present`, and returns true, if none of `commits`, which are those since the
+  /// revision of the values, touched an object that costly values were read from. Cheap values are dropped and read
+  /// again on demand. Returns false before the first evaluation, and if costly values exist and `commits` is nil.
   package mutating func bringUp(through commits: [Commit]?, to present: Revision) -> Bool {
     guard revision != nil else { return false }
     if !objects.isEmpty {
@@ -98,21 +100,21 @@ package struct ObservedValues: Sendable {
     return true
   }
 
-  /// A state of which these values are known.
+  /// Returns a reader of a state that knows these values.
   package func reader(of state: any ObjectReader) -> Reader { Reader(state: state, known: known) }
 
-  /// A state of which the observed values need not be worked out any more.
+  /// A reader of a state that does not need to evaluate known values.
   package struct Reader: ObjectReader {
     fileprivate let state: any ObjectReader
     fileprivate let known: [ValueKey: Value]
 
-    /// The object of this name, nil if there is none.
+    /// Returns the object of this name; nil if there is none.
     package func record(_ reference: Reference) -> ObjectRecord? { state.record(reference) }
   }
 }
 
 extension Observation {
-  /// The observed value as `reader` has it, which may know it already.
+  /// Returns the observed value in the state of `reader`, without evaluating it if the reader knows it already.
   func knownValue(in reader: some ObjectReader) -> Value {
     (reader as? ObservedValues.Reader)?.known[ValueKey(self)] ?? value(in: reader)
   }
@@ -123,7 +125,7 @@ extension Observation {
     return reader.record(object).map { $0.entity.keys[keyPath.keys[0]].storage != nil } ?? true
   }
 
-  /// The same observation of which only is told that something changed: no value has to be worked out for that.
+  /// The same observation without options: its notifications only say that something changed, and need no values.
   package var withoutValues: Observation {
     Observation(object: object, keyPath: keyPath, options: [], context: context, viewer: viewer)
   }

@@ -1,32 +1,32 @@
 public import KeyValueModel
 
-/// What one commit did to what one observer observes.
+/// The effects of one commit on the observations of one observer.
 public struct ObserverEvent: Sendable {
-  /// An observed object that was deleted.
+  /// An observed object that was deleted, or that counts as deleted because its viewer may not read it any more.
   public struct Gone: Hashable, Sendable {
-    /// The cell that showed it, where the observer has cells.
+    /// The cell that showed the object, if the observer has cells.
     public let cell: String?
     /// The object.
     public let object: Reference
-    /// The context of the observations that ended with it; nil where they had none, or several.
+    /// The context of the observations that ended with the object; nil if they had none, or several.
     public let context: String?
 
-    /// An object that a cell, or with nil the observer as a whole, has lost.
+    /// Creates the loss of an object by a cell or, with nil, by the observer as a whole.
     public init(cell: String?, object: Reference, context: String?) {
       self.cell = cell
       self.object = object
       self.context = context
     }
 
-    /// The object of an observation, which a cell has lost.
+    /// Creates the loss of an observation's object by a cell.
     init(of observation: Observation, in cell: String?) {
       self.init(cell: cell, object: observation.object, context: observation.context)
     }
 
-    /// The same, whatever the context is.
+    /// The same loss without a context.
     var withoutContext: Gone { Gone(cell: cell, object: object, context: nil) }
 
-    /// Each object once per cell, in the order of the cells.
+    /// Returns each object once per cell, in the order of the cells.
     static func inOrder(_ gone: Set<Gone>) -> [Gone] {
       Dictionary(grouping: gone, by: \.withoutContext).map { $1.count == 1 ? $1[0] : $0 }
         .sorted { ($0.cell ?? "", $0.object) < ($1.cell ?? "", $1.object) }
@@ -37,21 +37,21 @@ public struct ObserverEvent: Sendable {
   public let observer: ObserverID
   /// The commit's revision.
   public let revision: Revision
-  /// The writer's name, where the transaction has one.
+  /// The writer's name, if the transaction has one.
   public let writer: String?
-  /// The changes in the order of the operations; within one, priors first and the changes as their mirror image.
+  /// The changes in the order of the operations; within one operation, priors first, then the changes in reverse order.
   public let changes: [Change]
-  /// The objects that are no more, each once per cell, in the order of the cells. Their observations have ended.
+  /// The objects that are gone, each once per cell, in the order of the cells. Their observations have ended.
   public let gone: [Gone]
-  /// Whether the commit has more changes for the observer than one event may have: then `changes` is empty, and the
-  /// observer has to read the state itself. Its observations go on.
+  /// True if the commit has more changes for the observer than one event may have. Then `changes` is empty, and the
+  /// observer has to read the state itself. Its observations continue.
   public let hasOverflowed: Bool
   /// True if it has overflowed because the values of the changes are too long or take more than the budget of the
   /// commit to evaluate, and not because the changes are too many: the observer can be brought up to date with one
   /// merged change.
   public let isTooLong: Bool
 
-  /// What one commit did to what `observer` observes.
+  /// Creates the event of one commit for `observer`.
   public init(
     observer: ObserverID, revision: Revision, writer: String?, changes: [Change], gone: [Gone],
     hasOverflowed: Bool = false, isTooLong: Bool = false
@@ -66,12 +66,12 @@ public struct ObserverEvent: Sendable {
   }
 }
 
-/// The name of an observer: it has any number of observations, and is notified once of each commit.
+/// The identity of an observer, which has any number of observations and is notified once of each commit.
 public struct ObserverID: Hashable, Sendable {
-  /// A number that is used once.
+  /// A number that is never reused.
   public let rawValue: UInt64
 
-  /// The observer of this number.
+  /// Creates the identity with this number.
   public init(_ rawValue: UInt64) {
     self.rawValue = rawValue
   }
@@ -79,40 +79,40 @@ public struct ObserverID: Hashable, Sendable {
 
 /// A change dictionary (KVO guide, "Receiving Notification of a Change"): what happened to one observed value.
 public struct Change: Sendable {
-  /// What sort of change it is.
+  /// The kind of the change.
   public enum Kind: String, Hashable, Sendable {
     /// The value was set.
     case setting
-    /// Members came to a collection.
+    /// Members were inserted into a collection.
     case insertion
-    /// Members went from a collection.
+    /// Members were removed from a collection.
     case removal
-    /// Members of a collection were put in the place of others.
+    /// Members of a collection were replaced by others.
     case replacement
   }
 
-  /// The cell that shows it, where the observer has cells.
+  /// The cell that shows the value, if the observer has cells.
   public let cell: String?
   /// The observation that changed: object, key path and context as registered.
   public let observation: Observation
-  /// What sort of change it is.
+  /// The kind of the change.
   public let kind: Kind
-  /// The places of the members, ascending, for changes of an ordered collection that is not set as a whole: in the
+  /// The indexes of the members, ascending, for changes of an ordered collection that is not set as a whole: in the
   /// collection after an insertion, and before a removal.
   public let indexes: [Int]?
-  /// The value before, where it was asked for; of a collection that is not set as a whole, the members that went.
+  /// The value before the change, if requested; for a collection that is not set as a whole, the removed members.
   public var old: Value?
-  /// The members that came or went, whatever was asked for; nil where the value was set.
+  /// The inserted and removed members, regardless of the options; nil if the value was set.
   package var touched: [Value]?
-  /// The value after, where it was asked for; of a collection that is not set as a whole, the members that came; never
-  /// on a prior notification.
+  /// The value after the change, if requested; for a collection that is not set as a whole, the inserted members.
+  /// Always nil in a prior notification.
   public let new: Value?
-  /// Whether this is the notification before the change.
+  /// True if this is the notification before the change.
   public let isPrior: Bool
-  /// How many changes were merged into this one, where it was merged.
+  /// The number of changes that were merged into this one; nil if it is not merged.
   public var coalesced: Int?
 
-  /// A change of one observation.
+  /// Creates a change of one observation.
   public init(
     cell: String?, observation: Observation, kind: Kind = .setting, indexes: [Int]? = nil, old: Value?, new: Value?,
     isPrior: Bool, coalesced: Int? = nil
@@ -127,7 +127,7 @@ public struct Change: Sendable {
     self.coalesced = coalesced
   }
 
-  /// A setting, with those of its values that the observation asks for. Only these are read.
+  /// Creates a setting with the values that the observation requests. Only these are evaluated.
   init(
     of observation: Observation, cell: String?, old: @autoclosure () -> Value?, new: @autoclosure () -> Value?
   ) {
@@ -137,7 +137,7 @@ public struct Change: Sendable {
       new: options.contains(.new) ? new() : nil, isPrior: false)
   }
 
-  /// A change of a collection's members, with those of them that the observation asks for.
+  /// Creates a change of a collection's members, with the members that the observation requests.
   init(
     of observation: Observation, cell: String?, kind: Kind, indexes: [Int]?, removed: [Value], inserted: [Value]
   ) {
@@ -150,12 +150,12 @@ public struct Change: Sendable {
 }
 
 extension Change {
-  /// How many bytes of text its values have: a little less than their JSON.
+  /// The number of bytes of text in the values: a little less than their JSON.
   package var textBytes: Int { (old?.leastTextBytes ?? 0) + (new?.leastTextBytes ?? 0) }
 }
 
 extension Value {
-  /// How many bytes of text there are in it, everything else counted as one.
+  /// The number of bytes of text in the value, with everything else counted as one byte.
   var leastTextBytes: Int {
     switch self {
     case .string(let text): text.utf8.count

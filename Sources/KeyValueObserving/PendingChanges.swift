@@ -1,17 +1,18 @@
 public import KeyValueModel
 
-/// What a subscriber has missed of the observations of one object, because a cell is off screen or its reader is slow.
-/// Remembered, not queued.
+/// The changes that a subscriber has missed of the observations of one object, because a cell is off screen or its
+/// reader is slow. They are merged, not queued.
 ///
-/// However much is missed, it holds one entry for each key path: a count, and at most `memberLimit` names of members
-/// that came or went; besides that, what the observations showed in the beginning.
+/// However many changes are missed, there is one entry for each key path: a count, and the names of at most
+/// `memberLimit` members that were inserted or removed. In addition, the values that the observations showed at the
+/// beginning are held.
 public struct PendingChanges: Sendable {
   private struct Entry {
     var count = 0
-    /// Every member that came or went; nil once the value was set, or when there are too many.
+    /// All members that were inserted or removed; nil once the value was set, or if there are too many.
     var touched: Set<Value>? = []
 
-    /// Takes in later changes with the members that came or went, nil where these are not known.
+    /// Adds later changes with the members that were inserted or removed, nil if these are not known.
     mutating func absorb(_ changes: Int, touching members: (some Sequence<Value>)?) {
       count += changes
       guard touched != nil else { return }
@@ -21,32 +22,33 @@ public struct PendingChanges: Sendable {
     }
   }
 
-  /// The most members of one collection that are remembered to have come or gone. After more than that, the collection
-  /// is told as a whole.
+  /// The maximum number of inserted or removed members that are remembered per collection. Beyond it, the collection is
+  /// reported as a whole.
   public static var memberLimit: Int { 1_000 }
 
   private let delivered: DeliveredValues
   private var entries: [String: Entry] = [:]
-  /// How many commits wait to be delivered.
+  /// The number of commits that wait to be delivered.
   public private(set) var commits = 0
-  /// The observed object, where it was deleted meanwhile.
+  /// The observed object, if it was deleted meanwhile.
   public private(set) var gone: Reference?
 
-  /// Nothing is pending yet: these observations, all of one object, have delivered what `reader` has.
+  /// Creates an instance without pending changes: these observations, all of one object, have delivered the state of
+  /// `reader`.
   public init(_ observations: [Observation], in reader: some ObjectReader) {
     self.init(since: DeliveredValues(observations, in: reader))
   }
 
-  /// Nothing is pending yet since that moment.
+  /// Creates an instance without pending changes since the delivery of these values.
   public init(since delivered: DeliveredValues) {
     self.delivered = delivered
   }
 
-  /// About how many bytes of memory it takes to remember what was delivered.
+  /// The approximate number of bytes of memory that the delivered values take.
   package var deliveredBytes: Int { delivered.textBytes }
 
-  /// Takes in what one commit would have told. It must be all of it: of an event that is overflowed nothing can be
-  /// remembered.
+  /// Merges the changes that one commit would have delivered. They must be complete: an overflowed event cannot be
+  /// merged.
   public mutating func absorb(_ changes: some Sequence<Change>, gone: Reference?) {
     commits += 1
     if let gone {
@@ -58,7 +60,7 @@ public struct PendingChanges: Sendable {
     }
   }
 
-  /// Takes in what the same observations missed after it, as if all of it had been absorbed here.
+  /// Merges the later pending changes of the same observations, as if they had been absorbed here.
   public mutating func merge(_ later: PendingChanges) {
     commits += later.commits
     if let gone = later.gone {
@@ -70,18 +72,18 @@ public struct PendingChanges: Sendable {
     }
   }
 
-  /// One change for each observation that has any, in the order of `observations`, which are those of the beginning:
-  /// from what it showed then to what it is in `reader`.
+  /// Returns one merged change for each observation that has any, in the order of `observations`, which are those of
+  /// the beginning. Each leads from the value shown at the beginning to the value in `reader`.
   ///
-  /// A to-many at the end of a path is told by the members that came, went or were replaced, where one kind can say
-  /// that and where these are fewer than the collection has now; otherwise, and wherever a path may lead elsewhere
-  /// unseen, as a setting of the whole. Everything else is a setting. That something happened is told also where
-  /// everything is again as it was. Costs what it tells and O(log n) for each member that came or went, not the length
-  /// of the collection.
+  /// A to-many at the end of a path is reported by the members that were inserted, removed or replaced, if one kind of
+  /// change can express that and if these are fewer than the members of the collection now. Otherwise, and if the path
+  /// may have led elsewhere without notice, the change is a setting of the whole. For every other value it is a
+  /// setting. A change is reported even if the value is the same again. The cost is that of the reported members and
+  /// O(log n) for each member that was inserted or removed; it does not depend on the length of the collection.
   public func coalesced(_ observations: [Observation], cell: String?, in reader: some ObjectReader) -> [Change] {
     observations.compactMap { observation in
       guard let entry = entries[observation.keyPath.text] else { return nil }
-      // A path that the cell names twice was told as often.
+      // A path that the cell names twice was counted twice.
       let copies = observations.count { $0.keyPath.text == observation.keyPath.text }
       var change = self.change(of: observation, entry, cell: cell, in: reader)
       change.coalesced = entry.count / copies
@@ -105,15 +107,16 @@ public struct PendingChanges: Sendable {
   }
 }
 
-/// What the observations of one object have delivered at one moment: as much of it as it takes to say later what has
-/// changed.
+/// The values that the observations of one object have delivered at one moment, as far as they are needed to determine
+/// later what has changed.
 ///
-/// That is the value where `old` was asked for, and the members where the path ends at a to-many, which are shared and
-/// not copied. Of everything else nothing is read.
+/// These are the value if `old` was requested, and the members if the path ends at a to-many; members are shared, not
+/// copied. No other values are read.
 public struct DeliveredValues: Sendable {
   private var values: [String: Value] = [:]
 
-  /// What `observations`, all of one object, show as `reader` has it. A path that is named twice is kept once.
+  /// Creates the delivered values of `observations`, all of one object, in the state of `reader`. A path that is named
+  /// twice is stored once.
   public init(_ observations: [Observation], in reader: some ObjectReader) {
     for observation in observations where values[observation.keyPath.text] == nil {
       if observation.options.contains(.old) {
@@ -124,16 +127,16 @@ public struct DeliveredValues: Sendable {
     }
   }
 
-  /// Nothing is known.
+  /// Creates an instance without values.
   public init() {}
 
-  /// How many bytes of text the values have that are kept.
+  /// The number of bytes of text in the stored values.
   fileprivate var textBytes: Int { values.values.reduce(0) { $0 + $1.textBytes } }
 
-  /// The value that an observation showed; nil where it was not kept.
+  /// Returns the value that an observation showed; nil if it was not stored.
   fileprivate func value(of observation: Observation) -> Value? { values[observation.keyPath.text] }
 
-  /// The members that an observation showed; nil where they were not kept, or where there was no collection.
+  /// Returns the members that an observation showed; nil if they were not stored, or if there was no collection.
   fileprivate func members(of observation: Observation) -> MemberList? {
     guard case .members(let list) = value(of: observation) else { return nil }
     return list
@@ -141,14 +144,14 @@ public struct DeliveredValues: Sendable {
 }
 
 extension Observation {
-  /// The members at the end of a path that ends at a to-many, without operator, and that tells everything that becomes
-  /// of them; nil for any other path, and behind a null. O(length of the path).
+  /// Returns the members at the end of a path that ends at a to-many, has no operator and notifies of all changes of
+  /// the members; nil for any other path, and behind a null. O(length of the path).
   ///
-  /// A path with a computed key or one that `notifies: manual` does not tell everything: it may lead elsewhere in
-  /// silence, or look away while the members change. Where there is none of these now, and no `setting` has been told
-  /// since some moment, the path has led to the same collection ever since then.
+  /// A path with a computed key or a key that `notifies: manual` does not notify of all changes: it may silently lead
+  /// elsewhere, or lead away while the members change. If the path has no such key now, and no `setting` has been
+  /// notified since some moment, it has led to the same collection since then.
   fileprivate func followedMembers(in reader: some ObjectReader) -> MemberList? {
-    // Whether the owner may be read is not known from the members.
+    // The members alone do not show whether their owner may be read.
     guard viewer == nil || keyPath.keys.count == 1, keyPath.operation == nil, case .list = keyPath.type else {
       return nil
     }
@@ -168,15 +171,15 @@ extension Observation {
   }
 }
 
-/// What has become of the members of a collection from one moment to another, said as one change.
+/// The difference between the members of a collection at two moments, expressed as one change.
 struct MemberDifference: Hashable {
-  /// What sort of change it is: any but a setting.
+  /// The kind of the change: any but a setting.
   let kind: Change.Kind
-  /// The places, ascending, in the collection after an insertion and before a removal; nil where it is not ordered.
+  /// The indexes, ascending, in the collection after an insertion and before a removal; nil if it is not ordered.
   let indexes: [Int]?
-  /// The members that went, in order.
+  /// The removed members, in order.
   let removed: [Value]
-  /// The members that came, in order.
+  /// The inserted members, in order.
   let inserted: [Value]
 
   private init(kind: Change.Kind, indexes: [Int]?, removed: [Value] = [], inserted: [Value] = []) {
@@ -186,11 +189,11 @@ struct MemberDifference: Hashable {
     self.inserted = inserted
   }
 
-  /// The difference between two moments of one collection; nil where it names as many members as the later one has or
-  /// more, where no kind can say it, and where there is none.
+  /// Creates the difference between two moments of one collection. Nil if it names at least as many members as the
+  /// collection has at the later moment, if no kind can express it, and if there is no difference.
   ///
-  /// `touched` has every member that came, went or was moved between the two, and may have others. Costs O(log n) for
-  /// each of them and each that is named.
+  /// `touched` has every member that was inserted, removed or moved between the two, and may have others. Costs O(log
+  /// n) for each of them and for each member that the difference names.
   init?(from then: MemberList, to now: MemberList, touched: Set<Value>) {
     let before = Self.places(of: touched, in: then)
     let after = Self.places(of: touched, in: now)
@@ -205,7 +208,7 @@ struct MemberDifference: Hashable {
     let member: Value
   }
 
-  /// Where those of `members` stand that are in a list, ascending.
+  /// Returns the places of those of `members` that are in a list, ascending.
   private static func places(of members: Set<Value>, in list: MemberList) -> [Place] {
     members
       .compactMap { member in list.index(of: member).map { Place(index: $0, member: member) } }
@@ -246,8 +249,8 @@ struct MemberDifference: Hashable {
       kind: .replacement, indexes: places, removed: places.map { then[$0] }, inserted: places.map { now[$0] })
   }
 
-  /// The touched members of a list that has `count` members more than a shorter one, without those of the shorter one;
-  /// nil unless the others are the shorter one, in its order.
+  /// Returns the touched members that a longer list has in addition to a shorter one with `count` fewer members; nil
+  /// unless the other members are exactly the shorter list, in its order.
   private static func additions(in longer: [Place], to shorter: MemberList, count: Int) -> [Place]? {
     var added: [Place] = []
     for place in longer {
@@ -255,16 +258,18 @@ struct MemberDifference: Hashable {
         added.append(place)
         continue
       }
-      // Those that were not touched are in order: so are all, if each touched one has as many before it as it had.
+      // Untouched members keep their order. So all are in order if each touched member has as many members before it as
+      // in the shorter list.
       guard index == place.index - added.count else { return nil }
     }
     return added.count == count ? added : nil
   }
 
-  /// The places at which two lists of one length have different members; nil where there are not fewer than `limit`.
+  /// Returns the indexes at which two lists of the same length have different members; nil if these are not fewer than
+  /// `limit`.
   ///
-  /// Those that were not touched follow one another in the same order in both: they stand at the same places wherever
-  /// as many touched ones stand before them in both, and at no place else.
+  /// Untouched members have the same order in both lists. Such a member has the same index in both exactly if as many
+  /// touched members stand before it in one list as in the other.
   private static func differingPlaces(_ before: [Place], _ after: [Place], fewerThan limit: Int) -> [Int]? {
     var differing: [Int] = []
     var (left, right) = (before[...], after[...])

@@ -1,9 +1,9 @@
 import KeyValueModel
 
-/// Every collection that an observation reads through, each watched once.
+/// The collections that observations read through, each watched once.
 ///
-/// After an operation: `update` what came and went, `rewire` what leads elsewhere, then `settle` the folds; only then
-/// do their values hold. What has no dependents goes at the next `sweep`.
+/// After an operation, call `update` with inserted and removed members, `rewire` for paths that lead elsewhere, then
+/// `settle`. Only then are the folds valid. Watches without dependents are removed at the next `sweep`.
 struct CollectionWatches {
   /// A member of a watched collection.
   struct Link: Hashable {
@@ -19,31 +19,31 @@ struct CollectionWatches {
   private var watchesByList: [ObservedKey: [ObservedKey]] = [:]
   /// The members whose values may have changed.
   private var dirty: [ObservedKey: SmallSet<Value>] = [:]
-  /// The watches that are not complete, with the members that are still to be followed, from a place on: the last is
-  /// gone on with first, which the one before it may depend on.
+  /// The incomplete watches, each with its members and the index of the next member to follow. The last watch is
+  /// continued first, because the one before it may depend on it.
   private var unfinished: [(watch: ObservedKey, members: MemberList, next: Int)] = []
   /// True while new watches are left unfinished.
   private var leavesUnfinished = false
   /// Watches that have lost the last member that depended on them.
   private var orphans: Set<ObservedKey> = []
 
-  /// The most members that are followed in all. Beyond that, nothing that was registered is to be used.
+  /// The maximum number of members that are followed in total. Beyond it, nothing that was registered may be used.
   var linkLimit = Int.max
-  /// The members that were followed so far, those included that have gone.
+  /// The number of members that were followed so far, including those that were removed since.
   private(set) var followed = 0
   /// True if there would be more members to follow than `linkLimit`.
   var isOverLimit: Bool { followed > linkLimit }
 
-  /// How many (key, member) pairs there are.
+  /// The number of (key, member) pairs.
   var linkCount: Int { linksByKey.pairCount }
 
-  /// Whether nothing is watched: then nothing here costs anything.
+  /// True if no collection is watched. Then nothing here costs anything.
   var isEmpty: Bool { watches.isEmpty }
 
-  /// The members that depend on a key of an object, or on another watch.
+  /// Returns the members that depend on a key of an object, or on another watch.
   func links(dependingOn key: ObservedKey) -> SmallSet<Link> { linksByKey[key] }
 
-  /// For each watch whose members read one of the keys, the first of these.
+  /// Returns, for each watch whose members read one of the keys, the first of these keys.
   func firstReaders(of keys: [ObservedKey]) -> [ObservedKey: ObservedKey] {
     var found: [ObservedKey: ObservedKey] = [:]
     for key in keys {
@@ -58,27 +58,27 @@ struct CollectionWatches {
     return found
   }
 
-  /// What a member depends on.
+  /// Returns the dependencies of a member.
   func dependencies(of link: Link) -> [Dependency] {
     watches[link.watch]?.links[link.member]?.dependencies ?? []
   }
 
-  /// Whether a member depends on a key of its own and on nothing else, with nothing in between.
+  /// Returns true if a member directly depends on a key of its own and on nothing else.
   func reads(_ link: Link, nothingBut key: ObservedKey) -> Bool {
     guard case .reference(let member) = link.member, member == key.object else { return false }
     return watches[link.watch]?.links[link.member]?.onlyAttribute == Int32(key.key)
   }
 
-  /// What a collection folds into, where that is kept.
+  /// Returns the fold of a collection; nil if it is not maintained.
   func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? { folds.folded(fold, of: owner) }
 
-  /// What the collections fold into.
+  /// The folds of the watched collections.
   var folds: KeptFolds { KeptFolds(watches: watches, watchesByList: watchesByList) }
 
   // MARK: Following
 
-  /// Everything that `tree` reads from an object, with `isGuarded` also what says whether the object may be read; the
-  /// collections among it are watched from now on.
+  /// Returns everything that `tree` reads from an object and, with `isGuarded`, everything that decides whether the
+  /// object may be read. From now on the collections among it are watched.
   mutating func dependencies(
     of tree: KeyTree, from object: Reference, _ entity: Entity, isGuarded: Bool = false, in reader: some ObjectReader
   ) -> [Dependency] {
@@ -110,7 +110,8 @@ struct CollectionWatches {
 
   // MARK: Following many members, portion by portion
 
-  /// The watches of the collections that `tree` reads from an object, begun if need be, and not finished.
+  /// Returns the watches of the collections that `tree` reads from an object. Begins those that do not exist yet,
+  /// without finishing them.
   mutating func begin(
     _ tree: KeyTree, from object: Reference, _ entity: Entity, isGuarded: Bool, in reader: some ObjectReader
   ) -> [ObservedKey] {
@@ -120,7 +121,7 @@ struct CollectionWatches {
       .map(\.observedKey).filter(\.isCollection)
   }
 
-  /// Follows up to `count` more members of unfinished watches. True once all are complete.
+  /// Follows up to `count` more members of unfinished watches. Returns true once all watches are complete.
   mutating func finish(_ count: Int, in reader: some ObjectReader) -> Bool {
     leavesUnfinished = true
     defer { leavesUnfinished = false }
@@ -130,14 +131,14 @@ struct CollectionWatches {
       guard next < members.count, let list = watches[key]?.list else {
         unfinished.remove(at: place)
         watches[key]?.isComplete = true
-        // What was read of it meanwhile may not have been the last.
+        // Values that were read from the watch meanwhile may be out of date.
         touch(key)
         continue
       }
       unfinished[place].next += 1
       left -= 1
       let member = members[next]
-      // It may have gone, or come, since the watch was begun.
+      // The member may have been removed, or linked already, since the watch was begun.
       if watches[key]?.links[member] == nil, reader.members(of: list).contains(member) {
         link(member, to: key, in: reader)
       }
@@ -180,9 +181,9 @@ struct CollectionWatches {
 
   // MARK: One operation
 
-  /// Does what `touch` and `settle` do after a setting of one attribute, of an object that is `record` by now, where it
-  /// is one member of one collection at the most that reads it, and nothing depends on that collection in turn: then
-  /// only its fold is to be looked at. False where that is not so, and then nothing is done.
+  /// Does the work of `touch` and `settle` for a setting of one attribute, if at most one member of one collection
+  /// reads it and nothing depends on that collection in turn: then only its fold has to be updated. `record` is the
+  /// object after the setting. Returns false, having done nothing, in any other case.
   mutating func refold(_ key: ObservedKey, by record: ObjectRecord, in state: ModelState) -> Bool {
     guard dirty.isEmpty else { return false }
     let links = linksByKey[key]
@@ -193,7 +194,7 @@ struct CollectionWatches {
     return watches[link.watch]?.refold(link.member, attribute: key.key, by: record, in: state) ?? false
   }
 
-  /// Marks the members that depend on a key, and those that depend on what their collections fold into.
+  /// Marks the members that depend on a key, and those that depend on the folds of their collections.
   mutating func touch(_ key: ObservedKey) {
     for link in links(dependingOn: key) {
       guard dirty[link.watch, default: SmallSet()].insert(link.member) else { continue }
@@ -201,10 +202,10 @@ struct CollectionWatches {
     }
   }
 
-  /// The watches of a collection: what depends on them depends on the collection.
+  /// Returns the watches of a collection. Dependents of the watches depend on the collection.
   func watches(of list: ObservedKey) -> [ObservedKey] { watchesByList[list] ?? [] }
 
-  /// Takes in what an operation did, and works out the folds again.
+  /// Applies the changes of an operation, and recomputes the folds.
   mutating func update(
     _ changes: [Commit.KeyChange], rewiring links: some Sequence<Link>, in reader: some ObjectReader
   ) {
@@ -215,7 +216,7 @@ struct CollectionWatches {
     settle(in: reader)
   }
 
-  /// Takes in what an operation did to the members of a collection.
+  /// Applies the changes of an operation to the members of a collection.
   mutating func update(
     _ list: ObservedKey, _ change: Commit.CollectionChange?, in reader: some ObjectReader
   ) {
@@ -234,24 +235,25 @@ struct CollectionWatches {
         }
         for member in members where watches[watch]?.links[member] == nil { link(member, to: watch, in: reader) }
       }
-      // What depends on this fold in turn.
+      // Marks what depends on this fold in turn.
       touch(watch)
     }
   }
 
-  /// Follows anew the members whose paths an operation has led elsewhere.
+  /// Follows again the members whose paths lead elsewhere after an operation.
   mutating func rewire(_ links: some Sequence<Link>, in reader: some ObjectReader) {
     for entry in links where watches[entry.watch]?.links[entry.member] != nil {
       link(entry.member, to: entry.watch, in: reader)
     }
   }
 
-  /// Works out again what the marked members add, inner collections first.
+  /// Recomputes the contributions of the marked members, inner collections first.
   mutating func settle(in reader: some ObjectReader) {
     while let watch = dirty.keys.first { settle(watch, in: reader) }
   }
 
-  /// A watch without a fold has nothing to work out, but its members may read folds that have.
+  /// Recomputes the marked members of a watch. A watch without a fold has nothing to recompute, but its members may
+  /// read folds of others.
   private mutating func settle(_ watch: ObservedKey, in reader: some ObjectReader) {
     guard let members = dirty.removeValue(forKey: watch) else { return }
     let fold = watches[watch]?.branch.fold
@@ -265,14 +267,15 @@ struct CollectionWatches {
       if link.dependencies.contains(where: \.observedKey.isCollection) {
         contribution = self.contribution(of: member, to: fold, in: reader)
       } else {
-        // It reads no fold, so that the reader need not know any.
+        // The member reads no fold, so the reader does not have to know any.
         contribution = reader.contribution(of: member, to: fold)
       }
       watches[watch]?.contribute(contribution, from: member)
     }
   }
 
-  /// A function of its own, so that no copy of the watches is alive when they are changed.
+  /// Returns the contribution of a member that reads folds. A separate function, so that no copy of the watches is
+  /// alive when they are changed.
   private func contribution(
     of member: Value, to fold: CollectionFold, in reader: some ObjectReader
   ) -> RunningFold.Contribution {
@@ -281,7 +284,8 @@ struct CollectionWatches {
 
   // MARK: The end
 
-  /// Takes one of the watches that no member depends on any more, or did not for a while; nil where there is none.
+  /// Removes and returns a watch that no member depends on, or on which none depended for a while; nil if there is
+  /// none.
   mutating func popOrphan() -> ObservedKey? { orphans.popFirst() }
 
   /// Ends the watch if no member of another depends on it. The watches that its own members depended on may be next.
@@ -299,7 +303,7 @@ struct CollectionWatches {
 }
 
 extension ObjectReader {
-  /// The members of a collection; none where the object is not there.
+  /// Returns the members of a collection; an empty list if the object does not exist.
   func members(of list: ObservedKey) -> MemberList {
     guard let record = record(list.object),
       case .members(let members) = value(of: record, list.object, key: list.key)
@@ -308,17 +312,17 @@ extension ObjectReader {
   }
 }
 
-/// The members of one collection of one object, followed for what is read of each of them, and folded where they are
-/// folded. However many observations read it, there is one.
+/// A watch of one collection of one object: follows what is read of each member, and maintains the fold if there is
+/// one. Observations that read the same share one watch.
 struct CollectionWatch {
   /// One member.
   struct Link {
-    /// What is read of it, as the paths lead now.
+    /// The dependencies of the member along the current paths.
     var dependencies: [Dependency] { didSet { onlyAttribute = Self.onlyAttribute(of: dependencies) } }
-    /// The key of the member that is all that is read of it, where no computed key and no rule stands in between; nil
-    /// where that is anything else. Known without a look at the dependencies.
+    /// The key of the member that is its only dependency, with no computed key and no rule in between; nil otherwise.
+    /// Stored, so that the dependencies need not be read.
     private(set) var onlyAttribute: Int32?
-    /// What it has added to the fold; nil while it has not yet.
+    /// The contribution of the member to the fold; nil before the first one.
     var contribution: RunningFold.Contribution?
 
     init(dependencies: [Dependency]) {
@@ -336,21 +340,21 @@ struct CollectionWatch {
 
   /// The collection's key.
   let list: ObservedKey
-  /// What is read of the members.
+  /// The branch of the key tree that is read of the members.
   let branch: KeyTree.Branch
   private(set) var links: [Value: Link] = [:]
-  /// True once all members are followed; what they fold into is known only then.
+  /// True once all members are followed. The fold is valid only then.
   fileprivate var isComplete = true
   fileprivate private(set) var running: RunningFold?
 
-  /// A watch that has no members yet.
+  /// Creates a watch without members.
   fileprivate init(list: ObservedKey, branch: KeyTree.Branch) {
     self.list = list
     self.branch = branch
     running = branch.fold.map(RunningFold.init)
   }
 
-  /// Takes a member in, or follows it anew; gives what was followed before.
+  /// Adds a member, or replaces its dependencies. Returns the previous dependencies.
   fileprivate mutating func link(_ member: Value, _ dependencies: [Dependency]) -> [Dependency] {
     guard let former = links[member] else {
       links[member] = Link(dependencies: dependencies)
@@ -360,15 +364,15 @@ struct CollectionWatch {
     return former.dependencies
   }
 
-  /// Lets a member go; gives what was followed.
+  /// Removes a member. Returns its dependencies.
   fileprivate mutating func unlink(_ member: Value) -> [Dependency] {
     guard let link = links.removeValue(forKey: member) else { return [] }
     if let contribution = link.contribution { running?.remove(contribution) }
     return link.dependencies
   }
 
-  /// Puts what a member adds now, which is `record`, in the place of what it added before, where an attribute of it is
-  /// all that is read of it; false where more is, and then nothing is done.
+  /// Replaces the contribution of a member, which is `record` by now, if the attribute is all that is read of it.
+  /// Returns false, having done nothing, if more is read.
   fileprivate mutating func refold(_ member: Value, attribute: Int, by record: ObjectRecord, in state: ModelState)
     -> Bool
   {
@@ -376,14 +380,14 @@ struct CollectionWatch {
       return false
     }
     guard let fold = branch.fold else { return true }
-    // Mostly the record, which is at hand, says it all.
+    // Mostly the value is in the record, which is at hand.
     let isFoldedItself = fold.attribute == attribute
     contribute(
       isFoldedItself ? .value(record.attribute(at: attribute)) : state.contribution(of: member, to: fold), at: place)
     return true
   }
 
-  /// Puts what a member adds now in the place of what it added before.
+  /// Replaces the contribution of a member.
   fileprivate mutating func contribute(_ contribution: RunningFold.Contribution, from member: Value) {
     guard let place = links.index(forKey: member) else { return }
     contribute(contribution, at: place)
@@ -398,7 +402,7 @@ struct CollectionWatch {
   }
 }
 
-/// A state together with what its watched collections fold into, so that reading a sum does not read the members.
+/// A reader of a state with the folds of its watched collections, so that reading a sum does not read the members.
 struct FoldingReader<Base: ObjectReader>: ObjectReader {
   private let base: Base
   private let folds: KeptFolds
@@ -415,13 +419,14 @@ struct FoldingReader<Base: ObjectReader>: ObjectReader {
   var work: ReadingWork? { base.work }
 }
 
-/// What the watched collections fold into: no more of the watches than reading takes, since it is copied for that.
+/// The folds of the watched collections: only those parts of the watches that reading needs, because a copy is made for
+/// each reader.
 struct KeptFolds {
   fileprivate let watches: [ObservedKey: CollectionWatch]
   /// The watches of a collection.
   fileprivate let watchesByList: [ObservedKey: [ObservedKey]]
 
-  /// What a collection folds into, where that is kept.
+  /// Returns the fold of a collection; nil if it is not maintained.
   func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? {
     for watch in watchesByList[ObservedKey(object: owner, key: fold.key)] ?? [] {
       if let found = watches[watch], found.branch.fold == fold, found.isComplete { return found.running?.value }

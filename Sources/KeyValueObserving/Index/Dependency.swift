@@ -1,34 +1,34 @@
 import KeyValueModel
 
-/// A key of an object; or, with a negative key, what a collection of the object folds into or its members have: see
+/// A key of an object; or, with a negative key, the fold or the members of one of its collections: see
 /// `CollectionShapes`.
 struct ObservedKey: Hashable {
   let object: Reference
   let key: Int
 
-  /// Whether it stands for the members of a collection.
+  /// True if it stands for the members of a collection.
   var isCollection: Bool { key < 0 }
 }
 
 /// A key whose change can change what an observation sees: a link of its path, or what a computed key reads.
 struct Dependency: Hashable {
   let observedKey: ObservedKey
-  /// The computed keys between the observation and this key, outermost first; none for what the path names itself. Each
-  /// may keep silent by its own `notifies` or an open bracket.
+  /// The computed keys between the observation and this key, outermost first; empty for a key that the path names
+  /// itself. Each may suppress a notification by its own `notifies` or an open bracket.
   let gates: [ObservedKey]
-  /// Whether it is only read to find out whether an object may be read.
+  /// True if the key is only read to decide whether an object may be read.
   var isOfRule = false
 }
 
-/// Follows what is read from an object through the objects as they are now.
+/// A walk over everything that is read from an object, through the current state of the objects.
 struct DependencyWalk<Reader: ObjectReader> {
   let reader: Reader
   private(set) var shapes: CollectionShapes
-  /// What was found, in the order of the walk.
+  /// The dependencies that were found, in the order of the walk.
   private(set) var found: [Dependency] = []
 
-  /// Finds everything that `tree` reads from an object. One that is not there has the keys of `entity` all the same: it
-  /// may be created.
+  /// Finds everything that `tree` reads from an object. An object that does not exist has the keys of `entity` too,
+  /// because it may be created.
   mutating func follow(
     _ tree: KeyTree, from object: Reference, _ entity: Entity, gates: [ObservedKey] = [], ofRule isOfRule: Bool = false
   ) {
@@ -51,7 +51,7 @@ struct DependencyWalk<Reader: ObjectReader> {
     }
   }
 
-  /// Goes on behind a key that leads to an object.
+  /// Continues behind a key that leads to an object.
   private mutating func followValue(
     of key: ObservedKey, _ branch: KeyTree.Branch, _ gates: [ObservedKey], _ isOfRule: Bool
   ) {
@@ -64,16 +64,16 @@ struct DependencyWalk<Reader: ObjectReader> {
   }
 }
 
-/// Numbers for what is read of collections: for each collection key, what is read of its members and what they fold
-/// into. With the owner, such a number names a `CollectionWatch` as if it were one more key of the owner, which is how
-/// dependencies name it.
+/// Numbers for the shapes of watches: a collection key, what is read of its members, and their fold. Together with the
+/// owner, such a number names a `CollectionWatch` as if it were one more key of the owner, which is how dependencies
+/// name it.
 struct CollectionShapes {
   private var keys: [KeyTree.Branch: Int] = [:]
   private var branches: [Int: KeyTree.Branch] = [:]
   private var watches: [Int: Int] = [:]
   private var nextKey = -1
 
-  /// The number for what a branch reads, always negative.
+  /// Returns the number for the shape of a branch, always negative.
   mutating func key(for branch: KeyTree.Branch) -> Int {
     if let key = keys[branch] { return key }
     let key = nextKey
@@ -83,13 +83,13 @@ struct CollectionShapes {
     return key
   }
 
-  /// What a number stands for.
+  /// The branch that a number stands for.
   subscript(key: Int) -> KeyTree.Branch? { branches[key] }
 
   /// Counts a watch of this shape.
   mutating func retain(_ key: Int) { watches[key, default: 0] += 1 }
 
-  /// Counts a watch less; with the last, the number is forgotten.
+  /// Counts one watch less. With the last one, the number is removed.
   mutating func release(_ key: Int) {
     guard let count = watches[key] else { return }
     guard count == 1 else {

@@ -1,16 +1,16 @@
-/// Sets by keys of objects, as a dictionary of sets has them, for tables that are too large for a cache: a lookup reads
-/// one word of a narrow table and the one piece of memory that has the key and its set, where a dictionary reads a line
-/// of its keys and another of its values.
+/// A dictionary from keys of objects to sets, for tables that are too large for a cache: a lookup reads one word of a
+/// narrow table and the one piece of memory that has the key and its set, where `Dictionary` reads a line of its keys
+/// and another of its values.
 ///
 /// Open addressing with linear probing (Knuth, The Art of Computer Programming, vol. 3, §6.4). Keys are hashed by
-/// Swift's seeded `Hasher`, so that nobody can choose ids that fall together.
+/// Swift's seeded `Hasher`, so that a client cannot choose ids that collide.
 struct KeyedSets<Element: Hashable> {
   fileprivate struct Entry {
     let key: ObservedKey
     var elements: SmallSet<Element>
   }
 
-  /// A place of the table: 32 bits of the hash of a key, and which entry has it.
+  /// A place of the table: 32 bits of the hash of a key, and the index of its entry.
   fileprivate struct Place {
     var tag: UInt32
     /// The index of the entry; `free` for none.
@@ -21,13 +21,13 @@ struct KeyedSets<Element: Hashable> {
 
   /// The keys that have elements, in no order.
   private var entries: ContiguousArray<Entry> = []
-  /// As many places as a power of two, and at least half of them free; none where there are no entries.
+  /// The places: a power of two of them, of which at least half are free; none if there are no entries.
   private var places: ContiguousArray<Place> = []
 
-  /// Whether no key has an element.
+  /// True if no key has an element.
   var isEmpty: Bool { entries.isEmpty }
 
-  /// How many (key, element) pairs there are. O(n).
+  /// The number of (key, element) pairs. O(n).
   var pairCount: Int { entries.reduce(0) { $0 + $1.elements.count } }
 
   /// The elements of a key.
@@ -35,7 +35,7 @@ struct KeyedSets<Element: Hashable> {
     place(of: key, Self.tag(of: key)).map { entries[Int(places[$0].entry)].elements } ?? SmallSet()
   }
 
-  /// Whether a key has elements.
+  /// Returns true if a key has elements.
   func contains(_ key: ObservedKey) -> Bool { place(of: key, Self.tag(of: key)) != nil }
 
   /// Adds an element to the set of a key.
@@ -51,7 +51,7 @@ struct KeyedSets<Element: Hashable> {
     entries.append(Entry(key: key, elements: .one(element)))
   }
 
-  /// Takes an element out of the set of a key. True where the key has none left by that.
+  /// Removes an element from the set of a key. Returns true if it was the key's last element.
   @discardableResult
   mutating func remove(_ element: Element, from key: ObservedKey) -> Bool {
     guard let place = place(of: key, Self.tag(of: key)) else { return false }
@@ -76,7 +76,7 @@ struct KeyedSets<Element: Hashable> {
 
   private static func tag(of key: ObservedKey) -> UInt32 { UInt32(truncatingIfNeeded: key.hashValue) }
 
-  /// Where the table has a key; nil where it has none.
+  /// Returns the index of a key's place in the table; nil if it has none.
   private func place(of key: ObservedKey, _ tag: UInt32) -> Int? {
     guard !places.isEmpty else { return nil }
     var place = Int(tag) & (places.count - 1)
@@ -87,7 +87,7 @@ struct KeyedSets<Element: Hashable> {
     return nil
   }
 
-  /// Takes the first free place from the one on that a tag asks for.
+  /// Stores `new` in the first free place, beginning at the place that its tag asks for.
   private mutating func put(_ new: Place) {
     var place = Int(new.tag) & (places.count - 1)
     while places[place].entry != Place.free { place = (place + 1) & (places.count - 1) }
@@ -100,13 +100,13 @@ struct KeyedSets<Element: Hashable> {
     for place in former where place.entry != Place.free { put(place) }
   }
 
-  /// Frees a place, and moves up those behind it that would not be found any more (Knuth's algorithm R).
+  /// Frees a place, and moves places behind it into the gap if they would not be found otherwise (Knuth's algorithm R).
   private mutating func free(_ place: Int) {
     let mask = places.count - 1
     var hole = place
     var next = (place + 1) & mask
     while places[next].entry != Place.free {
-      // How far each is behind where its key is looked for first.
+      // Compare the distances from the place where the key is looked for first.
       let wanted = Int(places[next].tag) & mask
       if (next - wanted) & mask >= (next - hole) & mask {
         places[hole] = places[next]
@@ -122,17 +122,17 @@ extension KeyedSets: Sendable where Element: Sendable {}
 
 extension KeyedSets.Entry: Sendable where Element: Sendable {}
 
-/// A set that mostly has one element, which then takes no memory of its own.
+/// A set for mostly one element, which then takes no memory of its own.
 enum SmallSet<Element: Hashable>: Sequence {
   /// A single element.
   case one(Element)
-  /// Any other number of them.
+  /// Any other number of elements.
   case many(Set<Element>)
 
   /// An empty set.
   init() { self = .many([]) }
 
-  /// Whether there is no element.
+  /// True if the set is empty.
   var isEmpty: Bool { count == 0 }
 
   /// The element of a set that has one; nil for any other.
@@ -140,7 +140,7 @@ enum SmallSet<Element: Hashable>: Sequence {
     if case .one(let only) = self { only } else { nil }
   }
 
-  /// How many elements there are.
+  /// The number of elements.
   var count: Int {
     switch self {
     case .one: 1
@@ -148,7 +148,7 @@ enum SmallSet<Element: Hashable>: Sequence {
     }
   }
 
-  /// Whether this is an element.
+  /// Returns true if this is an element.
   func contains(_ element: Element) -> Bool {
     switch self {
     case .one(let only): only == element
@@ -156,7 +156,7 @@ enum SmallSet<Element: Hashable>: Sequence {
     }
   }
 
-  /// Adds an element; false where it is there already.
+  /// Adds an element. Returns false if it was there already.
   @discardableResult
   mutating func insert(_ element: Element) -> Bool {
     switch self {
@@ -177,7 +177,7 @@ enum SmallSet<Element: Hashable>: Sequence {
     }
   }
 
-  /// Takes an element away, if it is there.
+  /// Removes an element, if it is there.
   mutating func remove(_ element: Element) {
     switch self {
     case .one(let only): if only == element { self = .many([]) }
@@ -188,7 +188,7 @@ enum SmallSet<Element: Hashable>: Sequence {
     }
   }
 
-  /// Goes through the elements, in no order.
+  /// Returns an iterator over the elements, in no order.
   func makeIterator() -> Iterator {
     switch self {
     case .one(let only): Iterator(only: only, rest: nil)
@@ -196,7 +196,7 @@ enum SmallSet<Element: Hashable>: Sequence {
     }
   }
 
-  /// Goes through the elements of a set.
+  /// An iterator over the elements of a set.
   struct Iterator: IteratorProtocol {
     fileprivate var only: Element?
     fileprivate var rest: Set<Element>.Iterator?
@@ -211,7 +211,7 @@ extension SmallSet: Sendable where Element: Sendable {}
 extension SmallSet.Iterator: Sendable where Element: Sendable {}
 
 extension Dictionary {
-  /// Takes an element out of a key's set, and the key where that was its last. True where the key is gone by that.
+  /// Removes an element from a key's set, and the key with its last element. Returns true if the key was removed.
   @discardableResult
   mutating func remove<Element>(_ element: Element, from key: Key) -> Bool where Value == Set<Element> {
     self[key]?.remove(element)
@@ -220,7 +220,7 @@ extension Dictionary {
     return true
   }
 
-  /// The same for small sets.
+  /// Removes an element from a key's small set, and the key with its last element. Returns true if the key was removed.
   @discardableResult
   mutating func remove<Element>(_ element: Element, from key: Key) -> Bool where Value == SmallSet<Element> {
     self[key]?.remove(element)

@@ -1,25 +1,25 @@
 public import KeyValueModel
 
-/// The observations, and which of them a change concerns, found without looking at the others.
+/// An index of observations that finds those that a change concerns without looking at the others.
 ///
 /// Holds exactly what is registered; the order of registration has no influence on what is delivered.
 public struct ObserverIndex: Sendable {
-  /// An observation as it was registered, in one piece of memory with what it consists of: a notification of one among
-  /// very many observations costs little more than the memory that it has to read.
+  /// A registered observation, in one piece of memory with its parts: notifying one among very many observations costs
+  /// little more than reading its memory.
   ///
-  /// `@unchecked Sendable`, because the superclass is: all that it has is constant.
+  /// `@unchecked Sendable`, because the superclass is: all properties are constant.
   final class Registration: Observation.Parts, @unchecked Sendable {
     let observer: ObserverID
     let cell: String?
-    /// Its place among the key paths that were registered with it.
+    /// The position among the key paths that were registered together with it.
     let position: Int
-    /// What the observed object is.
+    /// The entity of the observed object.
     let entity: Entity
-    /// The attribute that it observes, of the object itself, and that is then all that it depends on; nil where the
-    /// path is any other, or a rule has a say.
+    /// The observed attribute of the object itself, which is then the only dependency; nil if the path is any other, or
+    /// a rule applies.
     let attribute: Int?
-    /// The number of the value that it sees, which all observations have in common that see the same; 0 where that is
-    /// an attribute.
+    /// The number of the observed value, which is the same for all observations of the same value; 0 if the value is an
+    /// attribute.
     let valueNumber: Int
 
     fileprivate init(
@@ -41,7 +41,7 @@ public struct ObserverIndex: Sendable {
     var observation: Observation { Observation(self) }
   }
 
-  /// An observation with what it depends on at the moment.
+  /// An observation with its current dependencies.
   struct Tracked {
     let registration: Registration
     var dependencies: [Dependency]
@@ -55,7 +55,7 @@ public struct ObserverIndex: Sendable {
 
   typealias TrackedID = SlotTable<Tracked>.ID
 
-  /// An observation as keys find it: what an observation of an attribute is told takes no more than this.
+  /// An observation as it is found by key. Notifying an observation of an attribute needs nothing else.
   struct Listener: Hashable {
     let id: TrackedID
     let registration: Registration
@@ -70,7 +70,7 @@ public struct ObserverIndex: Sendable {
   private var idsByObject: [Reference: SmallSet<TrackedID>] = [:]
   private var idsByObserver: [ObserverID: [String?: [TrackedID]]] = [:]
   private var valueNumbers = ValueNumbers()
-  /// How many observations are of viewers who may not read everything.
+  /// The number of observations of viewers who may not read everything.
   private(set) var guardedCount = 0
   /// The collections that the observations read through.
   var collections = CollectionWatches()
@@ -79,13 +79,14 @@ public struct ObserverIndex: Sendable {
   /// Watches that an observation no longer depends on.
   private var orphans: Set<ObservedKey> = []
 
-  /// An index of nothing.
+  /// Creates an empty index.
   public init() {}
 
-  /// How many observations there are.
+  /// The number of observations.
   public var count: Int { tracked.count }
 
-  /// Follows at most so many members of collections. Beyond that, `isOverLimit`, and the index is not to be used.
+  /// Limits the number of members of collections that are followed. Beyond it, `isOverLimit` is true and the index must
+  /// not be used.
   package mutating func limitLinks(to limit: Int) { collections.linkLimit = limit }
 
   /// True if there would be more members of collections to follow than `limitLinks` allows.
@@ -95,15 +96,15 @@ public struct ObserverIndex: Sendable {
   package struct Following: Sendable {
     fileprivate var watches: Set<ObservedKey> = []
 
-    /// Nothing yet.
+    /// Creates an empty set of collections.
     package init() {}
 
     /// True if no collection is followed.
     package var isEmpty: Bool { watches.isEmpty }
   }
 
-  /// Follows `count` more members of the collections that observations read through, so that registering them takes no
-  /// longer than there are of them. True once all are followed.
+  /// Follows `count` more members of the collections that observations read through, so that the time to register the
+  /// observations depends on their number alone. Returns true once all members are followed.
   package mutating func follow(
     _ observations: Set<Observation>, _ following: inout Following, members count: Int, in reader: some ObjectReader
   ) -> Bool {
@@ -126,7 +127,7 @@ public struct ObserverIndex: Sendable {
   }
 
   /// Begins observations on behalf of an observer, in one of its cells or, with nil, as a whole. Their objects exist in
-  /// `reader`. The same observation may be registered several times: it is told as often.
+  /// `reader`. An observation may be registered several times, and is then notified as many times.
   public mutating func add(
     _ observations: [Observation], of observer: ObserverID, cell: String? = nil, in reader: some ObjectReader
   ) {
@@ -148,10 +149,10 @@ public struct ObserverIndex: Sendable {
     collections.settle(in: reader)
   }
 
-  /// Charges a client for evaluating what an observer observes, once more for each stream that the client has of it.
+  /// Charges a client for evaluating the observations of an observer: once for each stream that the client has of it.
   package mutating func charge(_ observer: ObserverID, to payer: QueryPayer) { payers.charge(observer, to: payer) }
 
-  /// Takes back one such charge; nothing where there is none.
+  /// Reverses one such charge; does nothing if there is none.
   package mutating func discharge(_ observer: ObserverID, of payer: QueryPayer) {
     payers.discharge(observer, of: payer)
   }
@@ -199,20 +200,20 @@ public struct ObserverIndex: Sendable {
     }
   }
 
-  /// How many (key, observation) pairs the index holds.
+  /// The number of (key, observation) pairs in the index.
   var linkCount: Int { listenersByKey.pairCount }
 
   // MARK: For notifying
 
-  /// The observations that depend on a key of an object.
+  /// Returns the observations that depend on a key of an object.
   func listeners(dependingOn key: ObservedKey) -> SmallSet<Listener> { listenersByKey[key] }
 
-  /// The observations that were registered with an object.
+  /// Returns the observations that were registered for an object.
   func ids(of object: Reference) -> SmallSet<TrackedID> {
     idsByObject[object] ?? SmallSet()
   }
 
-  /// Follows a path anew after one of its links was set. The folds hold again once they are settled.
+  /// Follows a path again after one of its links was set. The folds are valid again once they are settled.
   mutating func rewire(_ id: TrackedID, in reader: some ObjectReader) {
     guard let entry = tracked[id] else { return }
     let dependencies = collections.dependencies(
@@ -224,15 +225,15 @@ public struct ObserverIndex: Sendable {
     tracked[id]?.dependencies = dependencies
   }
 
-  /// Takes an observation out of sight: no key finds it until it is rewired. It remains registered.
+  /// Detaches an observation: no key finds it until it is rewired. It remains registered.
   mutating func unwire(_ id: TrackedID) {
     guard let entry = tracked[id] else { return }
     unlink(Listener(id: id, registration: entry.registration), entry.dependencies)
     tracked[id]?.dependencies = []
   }
 
-  /// Makes observations visible again that were taken out of sight, and ends those of objects that their viewers may
-  /// not read any more. Returns what ends, by observer.
+  /// Attaches detached observations again, and ends those of objects that their viewers may not read any more. Returns
+  /// the ended ones by observer.
   mutating func rewire(
     _ ids: [TrackedID], in reader: some ObjectReader
   ) -> [ObserverID: Set<ObserverEvent.Gone>] {
@@ -267,18 +268,18 @@ struct ObserverPayers: Sendable {
   /// By observer, each client with the number of its streams.
   private var counts: [ObserverID: [QueryPayer: Int]] = [:]
 
-  /// True if nobody pays for anything.
+  /// True if no client is charged for anything.
   var isEmpty: Bool { counts.isEmpty }
 
   /// The clients that pay for an observer: at least one, which is `unknown` where none was charged.
   subscript(observer: ObserverID) -> [QueryPayer] { counts[observer].map { Array($0.keys) } ?? [.unknown] }
 
-  /// Charges a client for an observer, once more for each of its streams.
+  /// Charges a client for an observer: once for each of its streams.
   mutating func charge(_ observer: ObserverID, to payer: QueryPayer) {
     counts[observer, default: [:]][payer, default: 0] += 1
   }
 
-  /// Takes back one such charge; nothing where there is none.
+  /// Reverses one such charge; does nothing if there is none.
   mutating func discharge(_ observer: ObserverID, of payer: QueryPayer) {
     guard let count = counts[observer]?[payer] else { return }
     counts[observer]?[payer] = count > 1 ? count - 1 : nil
@@ -292,19 +293,19 @@ struct ValueKey: Hashable {
   let keyPath: ModelKeyPath
   let viewer: Viewer?
 
-  /// The key of what an observation sees.
+  /// Creates the key of an observation's value.
   init(_ observation: Observation) {
     (object, keyPath, viewer) = (observation.object, observation.keyPath, observation.viewer)
   }
 }
 
-/// Numbers for what observations see: those of one object, key path and viewer have one, so that what was worked out
-/// for one of them is found for the others without comparing names.
+/// Numbers for observed values. Observations of the same object, key path and viewer have the same number, so that a
+/// value that was evaluated for one of them is found for the others without comparing names.
 private struct ValueNumbers {
   private var known: [ValueKey: (number: Int, count: Int)] = [:]
   private var last = 0
 
-  /// The number of what an observation sees, once more in use; always positive.
+  /// Returns the number of an observation's value, always positive, and counts one more use of it.
   mutating func retain(_ observation: Observation) -> Int {
     let key = ValueKey(observation)
     if let present = known[key] {
@@ -316,7 +317,7 @@ private struct ValueNumbers {
     return last
   }
 
-  /// Ends one use of the number of what an observation sees. With the last, the number is forgotten.
+  /// Counts one use less of the number of an observation's value. With the last one, the number is removed.
   mutating func release(_ observation: Observation) {
     let key = ValueKey(observation)
     guard let present = known[key] else { return }

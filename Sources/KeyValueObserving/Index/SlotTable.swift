@@ -1,9 +1,9 @@
-/// Values under ids that say where each is, so that one is found with one look at memory and nothing is hashed.
+/// Values under ids that contain their places: a lookup reads memory once and hashes nothing.
 ///
-/// The place of a value that was removed is given to a later one, under another id. Memory: as many places as there
-/// were values at one time since there were none.
+/// The place of a removed value is reused for a later one, under another id. Memory: as many places as there were
+/// values at one time since the table was last empty.
 struct SlotTable<Value> {
-  /// The name of a value. A later one is greater; none comes twice.
+  /// The id of a value. A later one is greater, and none is used twice.
   struct ID: Hashable, Comparable, Sendable {
     private let number: UInt64
     fileprivate let slot: Int
@@ -23,7 +23,7 @@ struct SlotTable<Value> {
   private var free: [Int] = []
   private var nextNumber: UInt64 = 0
 
-  /// How many values there are.
+  /// The number of values.
   var count: Int { slots.count - free.count }
 
   /// The values, in no order.
@@ -34,7 +34,7 @@ struct SlotTable<Value> {
     slots.lazy.compactMap { slot in slot.value.map { (slot.id, $0) } }
   }
 
-  /// Adds a value, and gives its id.
+  /// Adds a value and returns its id.
   mutating func insert(_ value: Value) -> ID {
     let slot = free.popLast() ?? slots.count
     let id = ID(number: nextNumber, slot: slot)
@@ -43,7 +43,7 @@ struct SlotTable<Value> {
     return id
   }
 
-  /// The value of an id; nil where it was removed. What is set is another value of one that is there, and not nil.
+  /// The value of an id; nil if it was removed. Only an existing value may be set, and not to nil.
   subscript(id: ID) -> Value? {
     get { isThere(id) ? slots[id.slot].value : nil }
     _modify {
@@ -52,7 +52,7 @@ struct SlotTable<Value> {
     }
   }
 
-  /// Takes a value out; nil where that was done before.
+  /// Removes and returns a value; nil if it was removed before.
   mutating func remove(_ id: ID) -> Value? {
     guard isThere(id), let value = slots[id.slot].value.take() else { return nil }
     free.append(id.slot)

@@ -1,17 +1,17 @@
 import KeyValueModel
 
-/// What a commit tells that does nothing but set attributes of objects that were there and stay, where all who hear of
-/// it observe these attributes themselves.
+/// The notifications of a commit that only sets attributes of objects that exist before and after it, and whose
+/// observers all observe these attributes themselves.
 ///
-/// No path can lead elsewhere then, no observation ends, and no value depends on another object: nothing needs the
-/// states before and after, and what one observer is told is made without regard to the others. So it is told while it
-/// is worked out, one observer after the other, and a publisher need not wait for the last event to pass on the first.
+/// Then no path can lead elsewhere, no observation ends, and no value depends on another object: the states before and
+/// after are not needed, and the event of one observer does not depend on the others. So events are delivered as they
+/// are made, one observer after the other, and a publisher can forward the first event before the last one is made.
 struct AttributeNotices {
-  /// What one setting does to one observation.
+  /// The effect of one setting on one observation.
   fileprivate struct Notice {
     let registration: ObserverIndex.Registration
     let id: ObserverIndex.TrackedID
-    /// The operation, and which of its keys it is.
+    /// The number of the operation; `keyPosition` is the position of the key among the keys of the operation.
     let step: Int
     let keyPosition: Int
     let old: ObjectRecord
@@ -20,17 +20,17 @@ struct AttributeNotices {
 
   private let revision: Revision
   private let writer: String?
-  /// In the order of the operations, and of the keys of each.
+  /// The notices in the order of the operations, and of the keys of each.
   private var notices: [Notice] = []
-  /// The places of the notices, those of one observer together and in their order. Numbers, because these are sorted in
-  /// a fifth of the time that the notices took, which are counted references.
+  /// The indexes of the notices, grouped by observer and in order within each group. Indexes are sorted in a fifth of
+  /// the time that the notices took, which are counted references.
   private var order: [(observer: UInt64, place: Int)] = []
 
-  /// The most notices that are made without regard to who pays for them.
+  /// The maximum number of notices that are made regardless of which clients pay for them.
   private let limit: Int
 
-  /// Finds the observers of a commit. Nil if it does anything else, if anyone else is to be notified of it, or if there
-  /// are more notices than the budget has room for; then nothing has been told.
+  /// Finds the observers of a commit. Nil if the commit does anything else, if any other observer has to be notified of
+  /// it, or if there are more notices than the budget has room for; then no event has been delivered.
   init?(of commit: Commit, in index: borrowing ObserverIndex, _ budget: ObservationBudget = ObservationBudget()) {
     (revision, writer) = (commit.revision, commit.writer)
     limit = budget.limit / ObservationBudget.stepsPerNotice
@@ -49,7 +49,7 @@ struct AttributeNotices {
   private mutating func addSteps(of commit: Commit, in index: borrowing ObserverIndex) -> Bool {
     let (steps, before) = (commit.steps, commit.before)
     guard before.allSatisfy({ $0.record != nil }) else { return false }
-    // Where there are as many, each operation wrote an object of its own, in the order of these.
+    // If there are as many, each operation wrote a different object, in the order of `before`.
     let isEachItsOwn = steps.count == before.count
     var latest: [Reference: ObjectRecord] = [:]
     if !isEachItsOwn { for (object, record) in before { latest[object] = record } }
@@ -70,7 +70,8 @@ struct AttributeNotices {
     return true
   }
 
-  /// Adds what a setting does to those who observe the attribute; false where it concerns any others.
+  /// Adds the notices of a setting for the observers of the attribute. Returns false if the setting concerns any other
+  /// observer, or if there are too many notices.
   private mutating func add(
     _ key: ObservedKey, isSilent: Bool, step: Int, _ keyPosition: Int, from old: ObjectRecord, to new: ObjectRecord,
     in index: borrowing ObserverIndex
@@ -88,7 +89,7 @@ struct AttributeNotices {
     return true
   }
 
-  /// The order of what is told of one operation, that of `CommitNotifier`.
+  /// Returns true if one notice precedes another of the same operation, in the order of `CommitNotifier`.
   private static func precedes(_ one: Notice, _ other: Notice) -> Bool {
     (one.keyPosition, one.registration.cell ?? "", one.registration.position, one.id)
       < (other.keyPosition, other.registration.cell ?? "", other.registration.position, other.id)
@@ -99,7 +100,8 @@ struct AttributeNotices {
   /// The steps that the notices take.
   var steps: Int { notices.count * ObservationBudget.stepsPerNotice }
 
-  /// Gives the event of each observer as soon as it is made. The limits are those of `ObserverIndex.notify`.
+  /// Passes the event of each observer to `receive` as soon as it is made. The limits are those of
+  /// `ObserverIndex.notify`.
   func forEachEvent(changesPerObserver: Int, bytesPerObserver: Int, _ receive: (ObserverEvent) -> Void) {
     var rest = order[...]
     while let first = rest.first {
@@ -114,7 +116,7 @@ struct AttributeNotices {
     }
   }
 
-  /// What one observer is told: of each operation the priors in order, and the changes as their mirror image.
+  /// Adds the changes for one observer: for each operation the priors in order, then the changes in reverse order.
   private func tell(_ own: [Notice], _ told: inout Told) {
     var rest = own[...]
     while let first = rest.first {
@@ -128,7 +130,7 @@ struct AttributeNotices {
     }
   }
 
-  /// The changes of one observer, as many and as long as one commit may have for it.
+  /// The changes of one observer, within the limits of number and length for one commit.
   private struct Told {
     let changesLimit: Int
     let bytesLimit: Int
@@ -159,7 +161,7 @@ struct AttributeNotices {
 }
 
 extension AttributeNotices.Notice {
-  /// The notification before the change, or of it, with the values that are asked for.
+  /// Returns the notification before the change, or of the change, with the requested values.
   fileprivate func change(isPrior: Bool) -> Change {
     let observation = registration.observation
     let (options, key) = (observation.options, registration.attribute ?? 0)

@@ -1,41 +1,43 @@
 import KeyValueModel
 
-/// What one commit has for each observer, within the limits of one event; and the observers that it has too much for.
+/// The notifications of one commit for each observer, within the limits of one event, and the observers for which the
+/// commit exceeds the limits.
 struct CollectedNotifications {
-  /// A notification, with what it takes to put it in its place and to take it back.
+  /// A notification, with the information needed to order and to retract it.
   private struct Notification {
     let id: ObserverIndex.TrackedID
     let change: Change
     var isRetracted = false
   }
 
-  /// The most notifications of one commit that are collected for one observer.
+  /// The maximum number of notifications of one commit that are collected for one observer.
   private let changesPerObserver: Int
-  /// The most bytes of text that the values of these have.
+  /// The maximum number of bytes of text in their values.
   private let bytesPerObserver: Int
   private var byObserver: [ObserverID: [Notification]] = [:]
-  /// The bytes of the values that are collected for an observer.
+  /// The number of bytes in the values that are collected for each observer.
   private var bytes: [ObserverID: Int] = [:]
-  /// The arrays that were measured, by where they are in memory; held, so that no other takes the place.
+  /// The measured arrays by memory address. They are held, so that no other array can take the address.
   private var measured: [UInt: (elements: [Value], bytes: Int)] = [:]
-  /// The observers that this commit has more for.
+  /// The observers for which this commit exceeds the limits.
   private(set) var overflowed: Set<ObserverID> = []
-  /// The overflowed that can be brought up to date later: the values are too long, or the budget does not suffice.
+  /// The overflowed observers that can be brought up to date later: their values are too long, or the budget does not
+  /// suffice.
   private var missed: Set<ObserverID> = []
-  /// The observers for which the budget did not suffice: these are overflowed for all further commits.
+  /// The observers for which the budget did not suffice. They count as overflowed for all further commits.
   private var missingRest: Set<ObserverID> = []
-  /// Those of them that earlier commits have told so.
+  /// The observers in `missingRest` that were told so by the event of an earlier commit.
   private var toldBefore: Set<ObserverID> = []
 
-  /// Nothing yet, within these limits.
+  /// Creates an empty collection with these limits.
   init(changesPerObserver: Int, bytesPerObserver: Int) {
     (self.changesPerObserver, self.bytesPerObserver) = (changesPerObserver, bytesPerObserver)
   }
 
-  /// The number of notifications of an observer.
+  /// Returns the number of notifications of an observer.
   func count(of observer: ObserverID) -> Int { byObserver[observer]?.count ?? 0 }
 
-  /// True if an observer may have one notification more. If not, all that it has is dropped.
+  /// Returns true if there is room for one more notification of an observer. If not, all its notifications are dropped.
   mutating func hasRoom(for observer: ObserverID) -> Bool {
     guard !overflowed.contains(observer) else { return false }
     guard count(of: observer) >= changesPerObserver else { return true }
@@ -43,7 +45,8 @@ struct CollectedNotifications {
     return false
   }
 
-  /// Adds a notification for which there is room, unless its values are too long with those before.
+  /// Adds a notification for which there is room. If the values are too long together with earlier ones, the observer
+  /// overflows instead.
   mutating func append(_ change: Change, of id: ObserverIndex.TrackedID, for observer: ObserverID) {
     if bytesPerObserver < .max {
       let sum = (bytes[observer] ?? 0) + textBytes(of: change.old) + textBytes(of: change.new)
@@ -53,7 +56,7 @@ struct CollectedNotifications {
     byObserver[observer, default: []].append(Notification(id: id, change: change))
   }
 
-  /// Has an observer miss this commit and all further ones: it is brought up to date later, as a slow reader is.
+  /// Excludes an observer from this commit and all further ones. It is brought up to date later, like a slow reader.
   mutating func miss(_ observer: ObserverID) {
     missingRest.insert(observer)
     overflow(observer, isTooLong: true)
@@ -68,13 +71,13 @@ struct CollectedNotifications {
     byObserver[observer] = nil
   }
 
-  /// Takes back the notification at a position, where it was not dropped.
+  /// Retracts the notification at a position, if it was not dropped.
   mutating func retract(_ observer: ObserverID, at position: Int) {
     byObserver[observer]?[position].isRetracted = true
   }
 
-  /// The event of each observer; those that are not notified are not there. `observes` says which observers still have
-  /// observations: one that has lost all its objects has missed nothing.
+  /// Returns the event of each observer that is notified. `observes` returns true for observers that still have
+  /// observations: an observer that has lost all its objects has missed nothing.
   func events(
     of commit: Commit, gone: [ObserverID: [ObserverEvent.Gone]], observes: (ObserverID) -> Bool
   ) -> [ObserverEvent] {
@@ -97,7 +100,7 @@ struct CollectedNotifications {
     }
   }
 
-  /// Forgets everything but who misses all further commits: the next begins with nothing.
+  /// Removes everything for the next commit, except for the observers that miss all further commits.
   mutating func removeAll() {
     byObserver.removeAll()
     bytes.removeAll()
@@ -107,10 +110,10 @@ struct CollectedNotifications {
     missed.removeAll()
   }
 
-  /// The number of elements from which on an array is worth being remembered.
+  /// The minimum number of elements for which the size of an array is remembered.
   private static let longArray = 64
 
-  /// The bytes of text of a value. An array that many changes have in common is measured once.
+  /// Returns the number of bytes of text in a value. An array that many changes have in common is measured once.
   private mutating func textBytes(of value: Value?) -> Int {
     guard let value else { return 0 }
     guard case .array(let elements) = value, elements.count >= Self.longArray else { return value.leastTextBytes }

@@ -1,9 +1,10 @@
 import KeyValueModel
 
-/// What the observers of one commit may see who may not read everything: an object counts as readable by the states
-/// before and after the whole commit, and what is told of it lies in a state in which it is.
+/// Decides what observers that may not read everything may see of one commit. An object counts as readable by the
+/// states before and after the whole commit, and its values are taken from a state in which it is readable.
 final class CommitGuard {
-  /// Whether an object may be read before and after the commit. One that is not there is as it is where it is.
+  /// The readability of an object before and after the commit. If the object does not exist on one side, the other side
+  /// determines both.
   struct Sight {
     let before: Bool
     let after: Bool
@@ -19,12 +20,12 @@ final class CommitGuard {
   /// The state after it.
   private let end: Edge
   private var known: [Question: Sight] = [:]
-  /// What was told last of each observation.
+  /// The value that was last notified of each observation.
   var told: [ObserverIndex.TrackedID: Value] = [:]
-  /// The observations of someone who may not read everything that the commit touches.
+  /// The observations of viewers who may not read everything that the commit touches.
   var touched: Set<ObserverIndex.TrackedID> = []
 
-  /// `state` is any that the commit passes through.
+  /// Creates the guard of a commit. `state` is any state that the commit passes through.
   init(_ commit: Commit, state: PastState) {
     let before = Dictionary(commit.before.map { ($0.object, $0.record) }) { first, _ in first }
     var after = before
@@ -35,7 +36,7 @@ final class CommitGuard {
 
   /// The state on one side of a commit.
   private struct Edge: ObjectReader {
-    /// The objects that the commit touches; nil for those that are not there.
+    /// The objects that the commit touches; nil for those that do not exist.
     let touched: [Reference: ObjectRecord?]
     let others: PastState
     private let meter = ReadingWork(steps: .max)
@@ -54,8 +55,8 @@ final class CommitGuard {
     }
   }
 
-  /// Returns whether a viewer may read an object before and after the commit. Asking the rules takes from `meter`; once
-  /// that has stopped, the result is worth nothing.
+  /// Returns whether a viewer may read an object before and after the commit. Evaluating the rules takes steps from
+  /// `meter`; once that has stopped, the result is invalid.
   func sight(of object: Reference, for viewer: Viewer, within meter: ReadingWork? = nil) -> Sight {
     let question = Question(viewer: viewer, object: object)
     if let sight = known[question] { return sight }
@@ -75,7 +76,8 @@ final class CommitGuard {
     return sight
   }
 
-  /// Whether a viewer may read all objects along the keys of a path, before and after the commit.
+  /// Returns true if a viewer may read all objects along the keys of a path, before and after the commit, and the path
+  /// has no operation that reads keys of members.
   func seesAll(along observation: Observation, for viewer: Viewer, in state: PastState) -> Bool {
     var owner = observation.object
     for (index, key) in observation.keyPath.keys.enumerated() {
@@ -88,7 +90,7 @@ final class CommitGuard {
     return observation.keyPath.operation?.memberKeys.isEmpty ?? true
   }
 
-  /// What a viewer may be told of a state within the commit, as what was or as what is.
+  /// A reader of what a viewer may see of a state within the commit, as the old or as the new state.
   fileprivate struct Reader<Base: ObjectReader>: ObjectReader {
     let base: Base
     let guarding: CommitGuard
@@ -100,7 +102,7 @@ final class CommitGuard {
       let sight = guarding.sight(of: reference, for: viewer, within: base.work)
       guard base.work?.stop == nil else { return nil }
       guard isBefore ? sight.before : sight.after else { return nil }
-      // What is readable on one side alone is told as it stands there.
+      // An object that is readable on one side alone is shown as it is on that side.
       if sight.before, sight.after { return base.record(reference) }
       return (isBefore ? guarding.start : guarding.end).record(reference)
     }
@@ -114,8 +116,8 @@ final class CommitGuard {
 }
 
 extension Observation {
-  /// The observed value in a state within a commit, as what was or as what is, of which `guarding` says what may be
-  /// seen.
+  /// Returns the observed value in a state within a commit, as the old or as the new value. `guarding` decides what may
+  /// be seen.
   func value(in reader: some ObjectReader, within guarding: CommitGuard?, isBefore: Bool) -> Value {
     guard let viewer, let guarding else { return value(in: reader) }
     return CommitGuard.Reader(base: reader, guarding: guarding, viewer: viewer, isBefore: isBefore)

@@ -1,29 +1,31 @@
 import KeyValueModel
 
-/// Works out what one commit tells each observer, operation by operation, walking from the state before to the state
-/// after. Knows nothing but these states and the index.
+/// Determines the notifications of one commit for each observer, operation by operation, walking from the state before
+/// to the state after. Depends on nothing but these states and the index.
 struct CommitNotifier {
   private var index: ObserverIndex
   private var state: PastState
-  /// What the commit has for each observer.
+  /// The notifications of the commit for each observer.
   private var notifications: CollectedNotifications
-  /// What observers see between two operations, and what it may cost to work that out.
+  /// The observed values between two operations, and the budget for evaluating them.
   private(set) var values: StateValues
-  /// The observations of overflowed observers that this commit has touched: not in the index for the rest of it.
+  /// The observations of overflowed observers that this commit has touched: detached from the index for the rest of the
+  /// commit.
   private var unwired: [ObserverIndex.TrackedID] = []
-  /// Those of observers that miss the rest of the commits: not in the index until all have been told.
+  /// The observations of observers that miss the rest of the commits: detached from the index until the last commit is
+  /// done.
   private var missing: [ObserverIndex.TrackedID] = []
   private var brackets = OpenBrackets()
-  /// What was written since the first of the open brackets.
+  /// The log of the writes since the first of the open brackets.
   private var log = UndoLog()
-  /// What observers saw last of the values that changed inside a bracket and of which they were not notified yet.
+  /// The values that observers saw last and that changed inside a bracket, without a notification so far.
   private var withheld: [ObserverIndex.TrackedID: Withheld] = [:]
-  /// What those may see who may not read everything; nil where none of them observes what the commit touches.
+  /// The guard for viewers who may not read everything; nil as long as none of them observes what the commit touches.
   private var guarding: CommitGuard?
-  /// The commit under way.
+  /// The commit in progress.
   private var commit: Commit?
 
-  /// Takes the index away from the caller until `giveBack`: with a second owner, each change of it would be a copy.
+  /// Takes the index from the caller until `giveBack`. With a second owner, each change of the index would be a copy.
   init(
     taking index: inout ObserverIndex, state: consuming PastState, changesPerObserver: Int, bytesPerObserver: Int,
     budget: ObservationBudget
@@ -35,22 +37,22 @@ struct CommitNotifier {
     swap(&self.index, &index)
   }
 
-  /// Puts the index where the caller has it, and has none any more.
+  /// Returns the index to the caller, and has none any more.
   mutating func giveBack(to index: inout ObserverIndex) { swap(&self.index, &index) }
 
   // MARK: Consecutive commits
 
-  /// More objects than these are not looked for in commits.
+  /// The maximum number of objects that are looked for in commits.
   private static let objectsLookedFor = 64
 
-  /// Gives each event of consecutive commits to `receive`, those of one commit before those of the next. With
-  /// `isPassingOver`, commits that touch nothing that any observer reads are passed over.
+  /// Passes each event of consecutive commits to `receive`, those of one commit before those of the next. With
+  /// `isPassingOver`, commits that touch nothing that any observer reads are skipped.
   mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, passingOver isPassingOver: Bool, receive: (ObserverEvent) -> Void
   ) {
     var objects = isPassingOver ? objectsRead(atMost: Self.objectsLookedFor) : nil
     for commit in commits {
-      // Observations end here, but none begins: where there is none, no observer is left to notify.
+      // Observations can end here, but none begins: once the index is idle, no observer is left to notify.
       guard !index.isIdle else { break }
       if let objects, !commit.touchesObject(where: objects.contains) {
         values.begin(commit)
@@ -63,9 +65,9 @@ struct CommitNotifier {
     if let last = commits.last { endMissing(at: last).forEach(receive) }
   }
 
-  /// The objects that the observed values are read through in the present state, nil where they are more than `limit`.
-  /// A commit that writes none of them and brackets no key of one notifies no observer, and leaves all dependencies as
-  /// they are.
+  /// Returns the objects that the observed values are read through in the present state; nil if there are more than
+  /// `limit`. A commit that writes none of them and brackets no key of one notifies no observer, and leaves all
+  /// dependencies unchanged.
   private func objectsRead(atMost limit: Int) -> Set<Reference>? {
     guard index.tracked.count <= limit else { return nil }
     var objects: Set<Reference> = []
@@ -78,7 +80,7 @@ struct CommitNotifier {
 
   // MARK: One commit
 
-  /// What the commit tells, by observer; those that hear nothing are not there.
+  /// Returns the events of the commit: one for each observer that is notified.
   mutating func events(of commit: Commit) -> [ObserverEvent] {
     self.commit = commit
     values.begin(commit)
@@ -103,7 +105,7 @@ struct CommitNotifier {
     return notifications.events(of: commit, gone: gone) { index.observes($0) }
   }
 
-  /// Ends what was registered with objects that the commit deleted; gives that by observer.
+  /// Ends the observations of objects that the commit deleted or made unreadable. Returns the lost objects by observer.
   private mutating func endGoneObservations(_ commit: Commit) -> [ObserverID: [ObserverEvent.Gone]] {
     var gone: [ObserverID: Set<ObserverEvent.Gone>] = [:]
     for (object, record) in commit.before where record != nil && state.record(object) == nil {
@@ -185,12 +187,12 @@ struct CommitNotifier {
     }
     for entry in silenced { noteSilence(entry.reached, of: entry.key) }
     touched.guarded.subtract(touched.plain)
-    // A path that leads elsewhere as well, or a collection that was changed in more ways, is set.
+    // If a path also leads elsewhere, or a collection was changed in several ways, the change is a setting.
     for (id, position) in touched.onlyPosition where position == nil { touched.triggers[id]?.collection = nil }
     return touched
   }
 
-  /// Notes the members of watched collections that depend on a key.
+  /// Records the members of watched collections that depend on a key.
   private mutating func touchLinks(_ key: ObservedKey, isLink: Bool, _ touched: inout TouchedObservations) {
     if !index.collections.watches(of: key).isEmpty {
       touched.isNothing = false
@@ -203,7 +205,7 @@ struct CommitNotifier {
     index.collections.touch(key)
   }
 
-  /// Goes on to the state after an operation; what was there before is kept for open brackets.
+  /// Advances to the state after an operation. While brackets are open, the previous records go to the log.
   private mutating func apply(_ step: Commit.Step) {
     if !brackets.isEmpty {
       for (object, _) in step.writes { log.append(object, state.record(object)) }
@@ -212,8 +214,8 @@ struct CommitNotifier {
     state.apply(step)
   }
 
-  /// Remembers the values of the observations that depend on a key that is about to be set inside a bracket, its own or
-  /// one of a computed key before it: their next notification has this as its old value.
+  /// Stores the values of the observations that depend on a key that is about to be set inside a bracket, its own or
+  /// one of a computed key before it. Such a value is the old value of the next notification.
   private mutating func withhold(_ reached: [Reached], _ key: ObservedKey) {
     guard !brackets.isEmpty else { return }
     for entry in reached where withheld[entry.id]?.isHeard != true {
@@ -223,7 +225,7 @@ struct CommitNotifier {
     }
   }
 
-  /// What the observers saw last, of those that want to be told.
+  /// Returns the values that observers saw last, for observations that request old values.
   private mutating func oldValues(of ids: some Sequence<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
     let wanted = ids.filter { index.tracked[$0]?.observation.options.contains(.old) ?? false }
     workOut(withheld.isEmpty ? wanted : wanted.filter { withheld[$0] == nil }, isBefore: true)
@@ -232,8 +234,8 @@ struct CommitNotifier {
     return values
   }
 
-  /// Appends priors and changes of one operation to each observer's notifications: the priors in order, the changes as
-  /// their mirror image. Those that are `announced` have had their prior.
+  /// Appends priors and changes of one operation to each observer's notifications: the priors in order, then the
+  /// changes in reverse order. Observations that are `announced` have had their prior.
   private mutating func notify(
     _ triggers: [ObserverIndex.TrackedID: Trigger], olds: [ObserverIndex.TrackedID: Value],
     announced: Set<ObserverIndex.TrackedID> = []
@@ -291,7 +293,7 @@ struct CommitNotifier {
 
 /// The observations that depend on a key, directly or through watched collections.
 extension CommitNotifier {
-  /// The observations that depend on a key, once for each way.
+  /// Returns the observations that depend on a key, once for each way.
   private mutating func reach(_ key: ObservedKey, findingHolders isFindingHolders: Bool = false) -> [Reached] {
     var reached: [Reached] = []
     reach(key, by: Stretch(isFindingHolders: isFindingHolders), into: &reached)
@@ -321,7 +323,8 @@ extension CommitNotifier {
     }
   }
 
-  /// A stretch and one more dependency, which is one of several of the same observation or member.
+  /// Returns a stretch that is extended by one more dependency, which is one of `dependencies` of the same observation
+  /// or member.
   private mutating func longer(
     _ stretch: Stretch, by dependency: Dependency, of dependencies: [Dependency]
   ) -> Stretch {
@@ -338,7 +341,7 @@ extension CommitNotifier {
 
 // MARK: - Brackets
 
-/// Brackets: what is told at the outermost `didChange`, and what is taken back.
+/// Brackets: the notifications at the outermost `didChange`, and the retraction of priors.
 extension CommitNotifier {
   private mutating func open(_ key: ObservedKey) {
     if brackets[key] != nil {
@@ -370,12 +373,13 @@ extension CommitNotifier {
     let start = StateAtWillChange(log: log, start: bracket.logStart, state: state, work: work)
     var before = GatesAtWillChange(state: start)
     let reached = reach(key)
-    // What only came to depend on the key inside the bracket was notified by what made it so.
+    // An observation that only came to depend on the key inside the bracket was notified by the change that caused
+    // that.
     var triggers = bracketTriggers(reached, before: &before).filter {
       bracket.dependents.contains($0.key) || withheld[$0.key]?.isHeard == true
     }
     if state.notifying(key) == .changed, hasSameValue(key, as: start) {
-      // Silent, except for observers that look through the key at something else that changed while it led elsewhere.
+      // Silent, except for observers of something behind the key that changed while the key led elsewhere.
       triggers = triggers.filter { owes($0.key) }
     }
     release(bracket.held, heldBy: key, before: &before, into: &triggers)
@@ -385,7 +389,7 @@ extension CommitNotifier {
 
   /// True if a key has the value that it had in an earlier state.
   private func hasSameValue(_ key: ObservedKey, as former: StateAtWillChange) -> Bool {
-    // What is remembered is of one state.
+    // Remembered results are valid for one state only.
     work?.forget()
     let before = former.value(of: key.object, key: key.key)
     work?.forget()
@@ -393,7 +397,7 @@ extension CommitNotifier {
   }
 
   /// Holds back a change from the observations that it reaches through a computed key of which another input is inside
-  /// a bracket. Must come before the change is applied.
+  /// a bracket. Must be called before the change is applied.
   private mutating func hold(_ reached: [Reached]) {
     for entry in reached {
       guard let holder = entry.holder, isOpenToChanges(entry.gates) else { continue }
@@ -405,7 +409,7 @@ extension CommitNotifier {
     }
   }
 
-  /// Adds what a bracket held back of changes by other keys, where the observer was not notified in between.
+  /// Adds the changes of other keys that a bracket held back, if the observer was not notified in between.
   private mutating func release(
     _ held: Set<ObserverIndex.TrackedID>, heldBy key: ObservedKey, before: inout GatesAtWillChange,
     into triggers: inout [ObserverIndex.TrackedID: Trigger]
@@ -422,7 +426,7 @@ extension CommitNotifier {
     }
   }
 
-  /// Forgets the brackets of a commit, and what they held back.
+  /// Removes the brackets of a commit, and the changes that they held back.
   private mutating func endBrackets() {
     brackets = OpenBrackets()
     log.removeAll()
@@ -433,7 +437,8 @@ extension CommitNotifier {
     for prior in priors { notifications.retract(prior.observer, at: prior.position) }
   }
 
-  /// The observations that a bracket around a key notifies that reaches these, whatever computed keys come to.
+  /// Returns the observations that a bracket notifies whose key reaches these, regardless of the values of computed
+  /// keys.
   private mutating func bracketTriggers(_ reached: [Reached]) -> [ObserverIndex.TrackedID: Trigger] {
     var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
     for entry in openToBracket(reached) {
@@ -442,7 +447,8 @@ extension CommitNotifier {
     return triggers
   }
 
-  /// The same without those behind computed keys that notify only when changed and are as they were `before`.
+  /// Returns the observations that a bracket notifies, without those behind computed keys that notify only when changed
+  /// and have the same value as `before`.
   private mutating func bracketTriggers(
     _ reached: [Reached], before: inout GatesAtWillChange
   ) -> [ObserverIndex.TrackedID: Trigger] {
@@ -454,7 +460,8 @@ extension CommitNotifier {
     return triggers
   }
 
-  /// Those that a bracket's end may notify. Guarded observers are notified of each operation instead.
+  /// Returns the reached observations that a bracket's end may notify. Guarded observers are notified of each operation
+  /// instead.
   private mutating func openToBracket(_ reached: [Reached]) -> [Reached] {
     let guarded = findGuarded(reached).guarded
     return reached.filter { isOpenToChanges($0.gates) && !$0.isOfRule && !guarded.contains($0.id) }
@@ -468,7 +475,7 @@ extension CommitNotifier {
     gates.allSatisfy { brackets[$0] == nil && state.notifying($0) != .manual }
   }
 
-  /// The values of the computed keys on the ways to observations that notify only when changed.
+  /// Returns the values of those computed keys on the ways to observations that notify only when changed.
   private mutating func gateValues(
     of gated: [(id: ObserverIndex.TrackedID, trigger: Trigger, gates: [ObservedKey])]
   ) -> [ObservedKey: Value] {
@@ -481,8 +488,8 @@ extension CommitNotifier {
     return values
   }
 
-  /// True if each computed key on the way to an observation notifies: where it does so only when changed, because its
-  /// value differs from that in `before`. False if the observer misses the commit.
+  /// Returns true if each computed key on the way to an observation notifies: those that do so only when changed must
+  /// have another value than in `valuesBefore`. False if the observer misses the commit.
   private mutating func passes(
     _ gates: [ObservedKey], valuesBefore: [ObservedKey: Value], for id: ObserverIndex.TrackedID
   ) -> Bool {
@@ -493,7 +500,7 @@ extension CommitNotifier {
     return true
   }
 
-  /// The same compared with the state at a bracket's beginning.
+  /// Returns true if each computed key on the way notifies, compared with the state at a bracket's beginning.
   private mutating func passes(
     _ gates: [ObservedKey], before: inout GatesAtWillChange, for id: ObserverIndex.TrackedID
   ) -> Bool {
@@ -506,11 +513,11 @@ extension CommitNotifier {
 
 // MARK: - Silence
 
-/// Keys that are set silently while a bracket is open: that is no reason to notify, but what an observer is told at the
-/// bracket's end begins before it.
+/// Keys that are set silently while a bracket is open: this is not a reason to notify, but the old value of the
+/// notification at the bracket's end is the one before the setting.
 extension CommitNotifier {
-  /// Remembers what observers saw last of values that depend on the key of an open bracket, and what this key held,
-  /// which is about to be set and keeps silent. Must come before the change is applied.
+  /// Stores the values that observers saw last and that depend on the key of an open bracket, and the present value of
+  /// `key`, which is about to be set silently. Must be called before the change is applied.
   private mutating func noteSilence(_ reached: [Reached], of key: ObservedKey) {
     guard let record = state.record(key.object), let storage = record.entity.keys[key.key].storage else { return }
     for entry in reached {
@@ -522,7 +529,7 @@ extension CommitNotifier {
     }
   }
 
-  /// Whether the key of an open bracket is among what an observation depends on.
+  /// Returns true if an observation depends on the key of an open bracket.
   private mutating func dependsOnBracket(_ id: ObserverIndex.TrackedID) -> Bool {
     for dependency in index.tracked[id]?.dependencies ?? [] {
       let key = dependency.observedKey
@@ -533,8 +540,9 @@ extension CommitNotifier {
     return false
   }
 
-  /// Whether an observer saw last another value than there is, because a bracket withheld it: then no key that notifies
-  /// only when changed may keep it silent. What was set silently does not count.
+  /// Returns true if the value that an observer saw last differs from the present one because a bracket withheld
+  /// changes: then a key that notifies only when changed must not suppress the notification. Silent settings do not
+  /// count.
   private mutating func owes(_ id: ObserverIndex.TrackedID) -> Bool {
     guard let withheld = withheld[id], withheld.isHeard, let present = observedValue(of: id),
       withheld.value != present
@@ -548,8 +556,9 @@ extension CommitNotifier {
 
 /// Observations of viewers who may not read everything (the specification, section 11).
 extension CommitNotifier {
-  /// Those of what a key reaches that need to be looked at: the key only says what may be read, or something of the
-  /// path may not be. The `plain` others are notified like any.
+  /// Divides the observations that a key reaches and whose viewers may not read everything. The values of the `guarded`
+  /// ones have to be compared: the key only decides what may be read, part of the path may not be read, or the way
+  /// leads through a collection. The `plain` others are notified like any observation.
   private mutating func findGuarded(
     _ reached: [Reached]
   ) -> (guarded: Set<ObserverIndex.TrackedID>, plain: Set<ObserverIndex.TrackedID>) {
@@ -573,7 +582,7 @@ extension CommitNotifier {
     return begun
   }
 
-  /// What is seen by those that are looked at, as what was.
+  /// Returns the old values of guarded observations, as their viewers see them.
   private mutating func guardedValues(of ids: Set<ObserverIndex.TrackedID>) -> [ObserverIndex.TrackedID: Value] {
     var values: [ObserverIndex.TrackedID: Value] = [:]
     workOut(ids, isBefore: true)
@@ -581,7 +590,7 @@ extension CommitNotifier {
     return values
   }
 
-  /// Notifies those of the looked at that see another value than they were told last.
+  /// Notifies the guarded observations whose value differs from the one that was last notified.
   private mutating func notifyGuarded(
     _ ids: Set<ObserverIndex.TrackedID>, olds: [ObserverIndex.TrackedID: Value]
   ) {
@@ -616,7 +625,7 @@ extension CommitNotifier {
 
 /// Evaluation: an observer whose clients have used up their share of the steps misses the commit.
 extension CommitNotifier {
-  /// Returns the value that an observation sees between the operations, as what was or as what is. Nil if its observer
+  /// Returns the value of an observation between the operations, as the old or as the new value. Nil if its observer
   /// misses the commit.
   private mutating func observedValue(of id: ObserverIndex.TrackedID, isBefore: Bool = false) -> Value? {
     guard let entry = index.tracked[id] else { return nil }
@@ -625,7 +634,7 @@ extension CommitNotifier {
     let evaluation = StateValues.Evaluation.observed(
       entry.registration.valueNumber, isBefore: isBefore && observation.viewer != nil)
     if let known = values[evaluation] { return known }
-    // What is remembered of a guarded reading is that of one viewer.
+    // Results remembered during a guarded reading are valid for one viewer only.
     guard
       let value = evaluate(
         for: id, isApart: observation.viewer != nil,
@@ -637,7 +646,7 @@ extension CommitNotifier {
     return value
   }
 
-  /// Returns what an observation would see if keys held what they held before they were set silently.
+  /// Returns the value that an observation would have if silently set keys still had their previous values.
   private mutating func audibleValue(of id: ObserverIndex.TrackedID, silenced: [ObservedKey: Value]) -> Value? {
     guard let observation = index.tracked[id]?.observation else { return nil }
     return evaluate(for: id, isApart: true) { reader in
@@ -656,15 +665,15 @@ extension CommitNotifier {
     return value
   }
 
-  /// The same in an earlier state.
+  /// Returns the value of a computed key on the way to an observation, in an earlier state.
   private mutating func gateValue(
     of gate: ObservedKey, for id: ObserverIndex.TrackedID, in former: StateAtWillChange
   ) -> Value? {
     evaluate(for: id, isApart: true) { _ in former.value(of: gate.object, key: gate.key) }
   }
 
-  /// Evaluates something for the observer of an observation; nil if that takes more than its clients have left. What is
-  /// read `isApart` from another state than that of the other evaluations.
+  /// Evaluates a value for the observer of an observation; nil if that takes more steps than its clients have left.
+  /// With `isApart`, the value is read from another state, or for another viewer, than those of other evaluations.
   private mutating func evaluate(
     for id: ObserverIndex.TrackedID, isApart: Bool, _ read: (Self) -> Value
   ) -> Value? {
@@ -681,12 +690,13 @@ extension CommitNotifier {
     return value
   }
 
-  /// The clients that pay for an observer, where there is a budget.
+  /// Returns the clients that pay for an observer; none if there is no budget.
   private func payers(of observer: ObserverID) -> [QueryPayer] {
     values.budget.isUnlimited ? [] : index.payers[observer]
   }
 
-  /// Works out what observations see, while the budget is short in turns: always that of a client that has used least.
+  /// Evaluates observations. Once the budget is short, clients take turns: next is always an observation of a client
+  /// that has used least.
   private mutating func workOut(_ ids: some Collection<ObserverIndex.TrackedID>, isBefore: Bool = false) {
     guard !values.budget.isUnlimited, ids.count > 1 else { return }
     var rest = Array(ids)[...]
@@ -708,18 +718,19 @@ extension CommitNotifier {
 
 // MARK: - Budget
 
-/// Observers that one commit has told too much.
+/// Observers for which one commit exceeds the limits or the budget.
 extension CommitNotifier {
-  /// Adds what an observer is told, for which there is room, where the budget has some left for it.
+  /// Adds a change for an observer, for which there is room. If the budget does not suffice for it, the observer misses
+  /// the commit.
   private mutating func append(_ change: Change, of id: ObserverIndex.TrackedID, for observer: ObserverID) {
     guard values.takeChange(of: payers(of: observer)) else { return notifications.miss(observer) }
     notifications.append(change, of: id, for: observer)
   }
 
-  /// The observations that depend on a key and whose observers still listen.
+  /// Returns the observations that depend on a key and whose observers have not overflowed.
   ///
-  /// Those of an overflowed observer are taken out of the index when they are met, so that none is met twice; they are
-  /// not needed before the end of the commit.
+  /// Observations of an overflowed observer are detached from the index when they are found, so that none is found
+  /// twice. They are not needed before the end of the commit.
   private mutating func listeners(to key: ObservedKey) -> SmallSet<ObserverIndex.Listener> {
     var listeners = index.listeners(dependingOn: key)
     let overflowed = notifications.overflowed
@@ -737,13 +748,14 @@ extension CommitNotifier {
     return listeners
   }
 
-  /// Puts back what observers observe that have overflowed in this commit only.
+  /// Attaches the observations of observers again that have overflowed in this commit only.
   private mutating func endOverflow(_ gone: inout [ObserverID: Set<ObserverEvent.Gone>]) {
     gone.merge(index.rewire(unwired, in: state)) { $0.union($1) }
     unwired = []
   }
 
-  /// All commits have been told: puts back what observers observe that missed some of them. Returns what that ends.
+  /// Attaches the observations of observers again that missed some of the commits. Must be called after the last
+  /// commit. Returns the events of the observations that end by that.
   private mutating func endMissing(at last: Commit) -> [ObserverEvent] {
     guard !missing.isEmpty else { return [] }
     let gone = index.rewire(missing, in: state)
@@ -758,26 +770,26 @@ extension CommitNotifier {
 }
 
 extension CommitNotifier: ObjectReader {
-  /// The object as it stands between the operations told and those to be told.
+  /// Returns the object in the state between the operations done and those to be done.
   func record(_ reference: Reference) -> ObjectRecord? { values.meter.spend() ? state.record(reference) : nil }
 
-  /// The work that evaluation is counted as.
+  /// The work that counts the steps of evaluations.
   var work: ReadingWork? { values.meter }
 
-  /// What is known of the watched collections.
+  /// Returns the fold of a watched collection; nil if it is not maintained.
   func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? {
     index.collections.folds.folded(fold, of: owner)
   }
 }
 
-/// The values of computed keys as they were when a bracket was opened, each worked out once.
+/// The values of computed keys as they were when a bracket was opened, each evaluated once.
 private struct GatesAtWillChange {
   let state: StateAtWillChange
   var values: [ObservedKey: Value] = [:]
 }
 
 extension Commit.CollectionChange {
-  /// The members that came or went: mostly one of the two lists, which then is shared.
+  /// The inserted and removed members: mostly one of the two lists, which is then shared.
   fileprivate var touched: [Value] {
     if removed.isEmpty { return inserted }
     return inserted.isEmpty ? removed : removed + inserted
@@ -785,7 +797,7 @@ extension Commit.CollectionChange {
 }
 
 extension Change.Kind {
-  /// The kind of a collection's change.
+  /// Creates the kind of a collection's change.
   fileprivate init(_ kind: Commit.CollectionChange.Kind) {
     switch kind {
     case .insertion: self = .insertion

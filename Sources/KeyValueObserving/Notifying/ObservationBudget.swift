@@ -8,12 +8,13 @@ import KeyValueModel
 package struct ObservationBudget: Sendable {
   /// Steps for following one more member of a collection.
   package static let stepsPerLink = 4
-  /// Steps for one change of an attribute of which nothing else has to be told.
+  /// Steps for one change of an attribute that needs no other work.
   static let stepsPerNotice = 5
 
   /// The steps in total; `.max` for no limit.
   private(set) var limit: Int
-  /// Steps added for each object that the commits write beyond the first: they take long without observers too.
+  /// Steps added for each object that the commits write beyond the first: such commits take long even without
+  /// observers.
   private let stepsPerObject: Int
   /// Steps for one change.
   private let stepsPerChange: Int
@@ -26,15 +27,16 @@ package struct ObservationBudget: Sendable {
   /// The steps that each commit so far has taken, which may be more than were used of the budget.
   package private(set) var stepsOfCommits: [Int] = []
 
-  /// A budget of `limit` steps, without a limit by default, of which each change takes 5: it is made and put in order.
+  /// Creates a budget of `limit` steps, without a limit by default. Each change takes 5 steps, for making and ordering
+  /// it.
   package init(steps limit: Int = .max) { self.init(steps: limit, perChange: 5, perObject: 0) }
 
   private init(steps limit: Int, perChange: Int, perObject: Int) {
     (self.limit, stepsPerChange, stepsPerObject) = (limit, perChange, perObject)
   }
 
-  /// The budget of commits that are published: each change takes 250 steps, since it is encoded too, and each object
-  /// that the commits write beyond the first adds 100.
+  /// Returns the budget of commits that are published: each change takes 250 steps, since it is encoded too, and each
+  /// object that the commits write beyond the first adds 100.
   package static func publishing(steps limit: Int) -> ObservationBudget {
     ObservationBudget(steps: limit, perChange: 250, perObject: 100)
   }
@@ -45,7 +47,7 @@ package struct ObservationBudget: Sendable {
   /// True while so much is left that the order of evaluation does not matter.
   var isPlentiful: Bool { spentSteps <= limit / 2 }
 
-  /// A commit begins that writes `count` objects.
+  /// Begins a commit that writes `count` objects.
   mutating func begin(objects count: Int) {
     stepsOfCommits.append(0)
     guard !isUnlimited else { return }
@@ -67,7 +69,7 @@ package struct ObservationBudget: Sendable {
     for payer in payers { spent[payer, default: 0] += 0 }
   }
 
-  /// The most steps that the next evaluation for these clients may take.
+  /// Returns the maximum number of steps that the next evaluation for these clients may take.
   fileprivate func allowance(of payers: [QueryPayer]) -> Int {
     let reserve = limit / 4
     let share = reserve / max(1, spent.count)
@@ -83,8 +85,8 @@ package struct ObservationBudget: Sendable {
   }
 }
 
-/// The observed values of the state between two operations of a commit, each worked out once however many observe it,
-/// and the steps that working them out may take.
+/// The observed values of the state between two operations of a commit, each evaluated once for all its observers, and
+/// the budget of steps for the evaluations.
 struct StateValues {
   /// A value that several observations may have in common.
   enum Evaluation: Hashable {
@@ -102,10 +104,10 @@ struct StateValues {
   /// The number of evaluations. For tests.
   private(set) var evaluationCount = 0
 
-  /// No values, and a budget.
+  /// Creates an instance without values, with a budget.
   init(_ budget: ObservationBudget) { self.budget = budget }
 
-  /// A commit begins.
+  /// Begins a commit.
   mutating func begin(_ commit: Commit) { budget.begin(objects: commit.before.count) }
 
   /// Counts steps of the commit for which no client pays.
@@ -114,13 +116,13 @@ struct StateValues {
   /// The value of an evaluation; nil if it has not been worked out.
   subscript(evaluation: Evaluation) -> Value? { known[evaluation] }
 
-  /// Keeps a value for the others that observe it.
+  /// Stores a value for the other observations of it.
   mutating func keep(_ value: Value, for evaluation: Evaluation) {
     evaluationCount += 1
     known[evaluation] = value
   }
 
-  /// Forgets all values: the state is about to change.
+  /// Removes all values, because the state is about to change.
   mutating func forget() {
     if !known.isEmpty { known.removeAll(keepingCapacity: true) }
     meter.forget()
@@ -131,7 +133,7 @@ struct StateValues {
   /// Counts clients as concerned by the commit.
   mutating func note(_ payers: [QueryPayer]) { budget.note(payers) }
 
-  /// Grants the next evaluation as much as its clients have left. False if that is nothing.
+  /// Grants the next evaluation the steps that its clients have left. Returns false if there are none.
   mutating func grant(to payers: [QueryPayer]) -> Bool {
     guard !budget.isUnlimited else { return true }
     budget.note(payers)
@@ -141,7 +143,8 @@ struct StateValues {
     return true
   }
 
-  /// Counts what the evaluation took. False if that was more than it was granted, so that its result is worth nothing.
+  /// Counts the steps of the evaluation. Returns false if it took more than it was granted, so that its result is
+  /// invalid.
   mutating func finish(for payers: [QueryPayer]) -> Bool {
     guard !budget.isUnlimited else { return true }
     let isWhole = meter.stop == nil
@@ -150,7 +153,7 @@ struct StateValues {
     return isWhole
   }
 
-  /// Counts a change. False if its clients have nothing left for it.
+  /// Counts a change. Returns false if its clients have no steps left for it.
   mutating func takeChange(of payers: [QueryPayer]) -> Bool {
     guard !budget.isUnlimited else { return true }
     guard budget.allowance(of: payers) > 0 else { return false }

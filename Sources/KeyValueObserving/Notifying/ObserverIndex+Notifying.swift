@@ -1,19 +1,20 @@
 public import KeyValueModel
 
 extension ObserverIndex {
-  /// What consecutive commits deliver to the observers: a function of the states before and after, the commits and what
-  /// is registered. Live delivery and the replay for a resuming client are this one function.
+  /// Determines the events of consecutive commits for the observers: a function of the states before and after, the
+  /// commits and the registered observations. Live delivery and the replay for a resuming client both use this
+  /// function.
   ///
-  /// `present` is the state after the last of `commits`. Each event is given to `receive`, those of one commit before
+  /// `present` is the state after the last of `commits`. Each event is passed to `receive`, those of one commit before
   /// those of the next. Observations of objects that a commit deletes end with it.
   ///
-  /// `changesPerObserver` is the most notifications of one commit for one observer, priors counted, those included that
-  /// are not told in the end because a bracket turns out silent or the object is deleted. One more and they are
-  /// dropped, nothing is evaluated for that observer for the rest of the commit, and its event is overflowed.
-  /// `bytesPerObserver` is the most bytes of text that their values have, likewise.
+  /// `changesPerObserver` is the maximum number of notifications of one commit for one observer. Priors count, and so
+  /// do notifications that are dropped in the end because a bracket turns out silent or the object is deleted. With one
+  /// more, all are dropped, nothing is evaluated for that observer for the rest of the commit, and its event is
+  /// overflowed. `bytesPerObserver` likewise limits the bytes of text in their values.
   ///
-  /// `past` is the state before them, where the caller has it; then it is taken that few observe and many commits touch
-  /// nothing that they read, and these are passed over. `present` may then be any later state.
+  /// `past` is the state before the commits, if the caller has it. It is assumed then that observers are few and that
+  /// many commits touch nothing that they read; these commits are skipped. `present` may then be any later state.
   public mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
     changesPerObserver: Int = .max, bytesPerObserver: Int = .max, receive: (ObserverEvent) -> Void
@@ -23,10 +24,10 @@ extension ObserverIndex {
       budget: ObservationBudget(), receive: receive)
   }
 
-  /// The same within a budget for all commits. Clients take turns, those that have used least first. An observer that
-  /// is left over has an overflowed event of the first commit that it misses, which can be made up for later, and is
-  /// notified of none of the commits after it, except of objects that are gone. Returns the budget as it was left: it
-  /// says how many steps each of the commits took.
+  /// Determines the events within a budget for all commits. Clients take turns, those that have used least first. An
+  /// observer for which nothing is left receives an overflowed event of the first commit that it misses, after which it
+  /// can be brought up to date, and no events of later commits, except of objects that are gone. Returns the remaining
+  /// budget, which has the number of steps that each of the commits took.
   @discardableResult
   package mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
@@ -35,7 +36,7 @@ extension ObserverIndex {
   ) -> ObservationBudget {
     guard let first = commits.first, !isIdle else { return budget }
     var budget = budget
-    // With a prior, a plain commit tells two changes.
+    // With a prior, a plain commit has two changes.
     if past == nil, changesPerObserver > 1, commits.count == 1,
       let plain = plainNotification(of: first, in: present, bytesPerObserver: bytesPerObserver, &budget)
     {
@@ -64,23 +65,23 @@ extension ObserverIndex {
 }
 
 extension ObserverIndex {
-  /// True if no commit makes a difference: nothing is observed, and no collection is followed for what will be.
+  /// True if no commit has an effect: nothing is observed, and no collection is followed for future observations.
   var isIdle: Bool { count == 0 && collections.isEmpty }
 }
 
 // MARK: - Plain commits
 
-/// The commonest of all commits, told without the machinery of `CommitNotifier`: they do nothing that needs it.
+/// The most common commits, handled without `CommitNotifier`, whose features they do not need.
 extension ObserverIndex {
-  /// What a plain commit tells.
+  /// The notification of a plain commit.
   enum PlainNotification {
     /// No observer is notified.
     case nothing
-    /// One observer does.
+    /// One observer is notified, by this event.
     case event(ObserverEvent)
   }
 
-  /// The state before a plain commit, or with nil for `setting` after it, read within the budget of the commit.
+  /// A reader of the state before a plain commit or, with nil for `setting`, after it, within the budget of the commit.
   private struct MeteredReader: ObjectReader {
     let setting: PlainSetting?
     let present: ModelState
@@ -94,11 +95,12 @@ extension ObserverIndex {
     }
   }
 
-  /// What a commit tells that sets one attribute of one object, of which at most one observation hears; nil for any
-  /// other commit, which then is still to be told. `present` is the state after it.
+  /// Determines the notification of a commit that sets one attribute of one object and concerns at most one
+  /// observation. Nil for any other commit, which then still has to be handled. `present` is the state after the
+  /// commit.
   ///
-  /// There is no path that could lead elsewhere, no bracket and no order to find: what is left is to bring the folds up
-  /// to date between the two readings of the value.
+  /// No path can lead elsewhere, and there is no bracket and no order to determine. All that remains is to update the
+  /// folds between reading the old and the new value.
   mutating func plainNotification(
     of commit: Commit, in present: ModelState, bytesPerObserver: Int = .max, _ budget: inout ObservationBudget
   ) -> PlainNotification? {
@@ -114,7 +116,8 @@ extension ObserverIndex {
     let (observation, options) = (entry.observation, entry.observation.options)
     let isAtEnd = entry.attribute == setting.key || tracked[listener.id]?.ends(at: key) == true
     budget.begin(objects: 1)
-    // The value of the attribute itself is at hand; any other is worked out within the budget, which is this one's.
+    // The value of the attribute itself is at hand. Any other value is evaluated within the budget, all of which is
+    // available to this observer.
     func value(_ record: ObjectRecord, _ setting: PlainSetting?) -> Value? {
       if isAtEnd { return record.attribute(at: key.key) }
       let meter = ReadingWork(steps: budget.limit)
@@ -138,8 +141,9 @@ extension ObserverIndex {
         gone: [], hasOverflowed: isTooLong, isTooLong: isTooLong))
   }
 
-  /// Finds the one observation that depends on a key, be it through collections. False where that is not all that there
-  /// is to know: there is a second one, or a computed key on the way that may keep silent.
+  /// Finds the one observation that depends on a key, directly or through collections. Returns false if that is not
+  /// sufficient: there is a second observation, a computed key on the way may suppress the notification, or a rule
+  /// applies.
   private func findListener(to key: ObservedKey, in state: ModelState, _ listener: inout Listener?) -> Bool {
     let listeners = listeners(dependingOn: key)
     if let only = listeners.only {
@@ -165,7 +169,8 @@ extension ObserverIndex {
     return true
   }
 
-  /// Whether no computed key on the way from a key to an observation may keep silent, and no rule has a say.
+  /// Returns true if no computed key on the way from a key to an observation may suppress the notification, and no rule
+  /// applies.
   private func isHeard(_ key: ObservedKey, by id: TrackedID, in state: ModelState) -> Bool {
     guard let entry = tracked[id], entry.observation.viewer == nil else { return false }
     return entry.dependencies.allSatisfy { $0.observedKey != key || alwaysNotify($0.gates, in: state) }
@@ -175,7 +180,7 @@ extension ObserverIndex {
     gates.allSatisfy { state.record($0.object)?.entity.notifying($0.key) == .always }
   }
 
-  /// Works out again what the collections fold into that read the attribute of an object, which is `record` by now.
+  /// Recomputes the folds of collections that read the attribute of an object, which is `record` by now.
   private mutating func refold(_ attribute: ObservedKey, by record: ObjectRecord, in state: ModelState) {
     guard !collections.isEmpty, !collections.refold(attribute, by: record, in: state) else { return }
     collections.touch(attribute)
@@ -193,8 +198,8 @@ extension ObserverIndex {
 }
 
 extension ObserverIndex.Tracked {
-  /// Whether the observed value is that of an attribute it depends on: if it does so other than through a computed key,
-  /// the path can only end there.
+  /// Returns true if the observed value is that of this attribute: a path that depends on an attribute other than
+  /// through a computed key can only end there.
   fileprivate func ends(at attribute: ObservedKey) -> Bool {
     dependencies.contains { $0.observedKey == attribute && $0.gates.isEmpty }
   }

@@ -1,12 +1,12 @@
 import KeyValueModel
 
-/// The brackets that are open, and which of them is around what an observation depends on.
+/// The open brackets, and the search for those around the dependencies of an observation.
 struct OpenBrackets {
   private var brackets: [ObservedKey: Bracket] = [:]
   /// The number of brackets that the commit has opened.
   private(set) var opened = 0
-  /// For each watched collection whose members read the key of an open bracket, the first of those; nil where that is
-  /// to be found anew.
+  /// For each watched collection whose members read the key of an open bracket, the first of those; nil if this has to
+  /// be determined again.
   private var holdersOfWatches: [ObservedKey: ObservedKey]?
 
   /// True if no bracket is open.
@@ -31,11 +31,11 @@ struct OpenBrackets {
     holdersOfWatches = nil
   }
 
-  /// Forgets which brackets are around what is read of collections, since paths lead elsewhere.
+  /// Invalidates the brackets that were found around dependencies of collections, since paths lead elsewhere.
   mutating func forgetHolders() { holdersOfWatches = nil }
 
-  /// The first opened of the brackets around what the computed keys of a dependency read. The outermost of them reads
-  /// everything that the others read.
+  /// Returns the first opened of the brackets around keys that the computed keys of a dependency read. The outermost
+  /// computed key reads everything that the others read.
   mutating func holder(
     of dependency: Dependency, of dependencies: [Dependency], _ collections: CollectionWatches
   ) -> ObservedKey? {
@@ -50,7 +50,7 @@ struct OpenBrackets {
     return holder
   }
 
-  /// The first opened of the brackets around what is read of a collection's members.
+  /// Returns the first opened of the brackets around keys that are read of a collection's members.
   mutating func holder(ofWatch watch: ObservedKey, _ collections: CollectionWatches) -> ObservedKey? {
     if let holdersOfWatches { return holdersOfWatches[watch] }
     let found = collections.firstReaders(of: brackets.sorted { $0.value.number < $1.value.number }.map(\.key))
@@ -58,7 +58,7 @@ struct OpenBrackets {
     return found[watch]
   }
 
-  /// The key whose bracket was opened first.
+  /// Returns the key whose bracket was opened first.
   func earlier(_ left: ObservedKey?, _ right: ObservedKey?) -> ObservedKey? {
     guard let left, let right else { return left ?? right }
     return brackets[left]?.number ?? 0 < brackets[right]?.number ?? 0 ? left : right
@@ -68,15 +68,15 @@ struct OpenBrackets {
 /// A bracket that is open.
 struct Bracket {
   var depth = 1
-  /// How many brackets of the commit were opened before it.
+  /// The number of brackets of the commit that were opened before it.
   let number: Int
-  /// Where the undo log ended at the outermost `willChange`.
+  /// The end of the undo log at the outermost `willChange`.
   let logStart: Int
   /// The observations that depended on the key then.
   let dependents: Set<ObserverIndex.TrackedID>
-  /// Where the priors stand among the observer's notifications, for a bracket that turns out to be silent.
+  /// The positions of the priors among the observers' notifications, for a bracket that turns out to be silent.
   var priors: [Prior] = []
-  /// The observations of which it held something back that other keys did; see `HeldWay`.
+  /// The observations from which the bracket held back changes of other keys; see `HeldWay`.
   var held: Set<ObserverIndex.TrackedID> = []
 
   struct Prior {
@@ -86,14 +86,14 @@ struct Bracket {
   }
 }
 
-/// What an observer saw last, where it has not been notified of what happened since.
+/// The value that an observer saw last, if it has not been notified of the changes since.
 struct Withheld {
   let value: Value
-  /// The ways by which changes would have reached it, but for brackets around other inputs of computed keys.
+  /// The ways by which changes would have reached the observer without brackets around other inputs of computed keys.
   var ways: Set<HeldWay> = []
-  /// Whether any of what happened since was more than a key being set silently.
+  /// True if any change since was more than a silent setting of a key.
   var isHeard = false
-  /// What the keys held that were set silently since, before they were.
+  /// The previous values of the keys that were set silently since.
   var silenced: [ObservedKey: Value] = [:]
 }
 
@@ -105,34 +105,34 @@ struct HeldWay: Hashable {
   let gates: [ObservedKey]
 }
 
-/// What was written while brackets are open, as it stood before each write: one log for all of them, so that a write
-/// costs the same however many there are. A bracket only remembers where the log ended at its `willChange`.
+/// The records as they were before each write while brackets are open. All brackets share one log, so that the cost of
+/// a write does not depend on their number. A bracket only stores the end of the log at its `willChange`.
 struct UndoLog {
   private struct Entry {
     let position: Int
     let record: ObjectRecord?
   }
 
-  /// By object, each in the order of the writes.
+  /// The entries by object, each in the order of the writes.
   private var entries: [Reference: [Entry]] = [:]
-  /// How many writes there were.
+  /// The number of writes.
   private(set) var count = 0
 
-  /// Notes that an object is about to be written; nil if it is not there.
+  /// Records that an object is about to be written; `record` is nil if it does not exist.
   mutating func append(_ object: Reference, _ record: ObjectRecord?) {
     entries[object, default: []].append(Entry(position: count, record: record))
     count += 1
   }
 
-  /// Forgets everything: no bracket is open any more.
+  /// Removes all entries, because no bracket is open any more.
   mutating func removeAll() {
     guard count > 0 else { return }
     entries = [:]
     count = 0
   }
 
-  /// The object as it stood when the log had `start` entries: what the first write since then found. Nil where it was
-  /// not written since; `.some(nil)` where it was not there.
+  /// Returns the object as it was when the log had `start` entries, which the first write since then recorded. Nil if
+  /// the object was not written since; `.some(nil)` if it did not exist.
   func record(_ object: Reference, at start: Int) -> ObjectRecord?? {
     guard let entries = entries[object], let last = entries.last, last.position >= start else { return nil }
     return .some(entries[entries.sortedCount { $0.position < start }].record)
@@ -144,7 +144,7 @@ struct StateAtWillChange: ObjectReader {
   let log: UndoLog
   let start: Int
   let state: PastState
-  /// The work that reading is part of.
+  /// The work that counts the steps of reading.
   let work: ReadingWork?
 
   func record(_ reference: Reference) -> ObjectRecord? {
@@ -154,12 +154,12 @@ struct StateAtWillChange: ObjectReader {
   }
 }
 
-/// A state in which keys hold what they held before they were set silently.
+/// A state in which silently set keys have their previous values.
 struct AudibleState<Base: ObjectReader>: ObjectReader {
   private let base: Base
   private var values: [Reference: [Int: Value]] = [:]
 
-  /// The state that `base` has, but for these keys.
+  /// Creates the state of `base` with other values of these keys.
   init(base: Base, silenced: [ObservedKey: Value]) {
     self.base = base
     for (key, value) in silenced { values[key.object, default: [:]][key.key] = value }

@@ -1,38 +1,39 @@
 import KeyValueModel
 
-/// What one operation touches, worked out before it is applied.
+/// The observations that one operation touches, determined before it is applied.
 struct TouchedObservations {
   var triggers: [ObserverIndex.TrackedID: Trigger] = [:]
-  /// Those whose paths may lead elsewhere afterwards.
+  /// The observations whose paths may lead elsewhere afterwards.
   var redirected: Set<ObserverIndex.TrackedID> = []
   var redirectedLinks: Set<CollectionWatches.Link> = []
-  /// Those that hear of it if a computed key on the way has another value.
+  /// The observations to notify only if a computed key on their path changed.
   var gated: [(id: ObserverIndex.TrackedID, trigger: Trigger, gates: [ObservedKey])] = []
-  /// The one change that touched an observation so far; nil after a second.
+  /// The position of the only change that touched each observation so far; nil after a second one.
   var onlyPosition: [ObserverIndex.TrackedID: Int?] = [:]
-  /// Those of viewers who may not read everything, that hear of it if what they see has another value.
+  /// The observations of viewers who may not read everything, to notify only if the value that they see changed.
   var guarded: Set<ObserverIndex.TrackedID> = []
-  /// Those of such viewers that hear of it like any, because nothing of what they see is hidden.
+  /// The observations of such viewers to notify like any other, because nothing of what they see is hidden.
   var plain: Set<ObserverIndex.TrackedID> = []
   var isNothing = true
-  /// Whether members come to or go from a watched collection.
+  /// True if the members of a watched collection may change.
   var isReshaping = false
 
-  /// Whether a collection may have other members afterwards, or a member other dependencies.
+  /// True if a collection may have other members, or an observation or member other dependencies, afterwards.
   var isRewiring: Bool { isReshaping || !redirected.isEmpty || !redirectedLinks.isEmpty }
 }
 
-/// Why an observation hears of an operation: the place of the first key, and how far it is from the observation.
+/// The reason why an operation notifies an observation: the position of the first key, and its distance from the
+/// observation.
 struct Trigger {
   var keyPosition: Int
   var depth: Int
-  /// What became of the members, where the observation ends at a collection that was changed and not set.
+  /// The change of the members, if the observation ends at a collection that was changed and not set.
   var collection: Commit.CollectionChange?
 }
 
 extension [ObserverIndex.TrackedID: Trigger] {
-  /// By key, nearness, cell and place: nothing that depends on the order of registration, except among observations
-  /// that are identical.
+  /// Sorts observations by key, distance, cell and position. The result does not depend on the order of registration,
+  /// except among identical observations.
   func sorted(_ ids: [ObserverIndex.TrackedID], in index: ObserverIndex) -> [ObserverIndex.TrackedID] {
     guard ids.count > 1 else { return ids }
     return
@@ -46,12 +47,13 @@ extension [ObserverIndex.TrackedID: Trigger] {
       .map(\.0)
   }
 
-  /// Those of which a new value is told that has to be worked out.
+  /// Returns the observations whose notification has a new value that must be evaluated.
   func evaluated(in index: ObserverIndex) -> [ObserverIndex.TrackedID] {
     keys.filter { self[$0]?.collection == nil && index.tracked[$0]?.observation.options.contains(.new) ?? false }
   }
 
-  /// Keeps the first reason that an observation has to hear of an operation.
+  /// Adds a reason to notify an observation, of which the first is kept. Different collection changes make the change a
+  /// setting.
   mutating func merge(_ trigger: Trigger, for id: ObserverIndex.TrackedID) {
     guard var present = self[id] else {
       self[id] = trigger
@@ -75,10 +77,10 @@ struct Reached {
   let gates: [ObservedKey]
   /// True if the way leads through no collection.
   let isDirect: Bool
-  /// The key of an open bracket, the first opened of several, that one of the computed keys reads as well; nil where
-  /// there is none, or where none was looked for.
+  /// The key of an open bracket, the first opened of several, that one of the computed keys reads as well; nil if there
+  /// is none, or if none was looked for.
   let holder: ObservedKey?
-  /// True if the key only says whether an object may be read.
+  /// True if the key only decides whether an object may be read.
   let isOfRule: Bool
 }
 
@@ -110,8 +112,8 @@ extension PastState {
     }
   }
 
-  /// When a key notifies its observers. An object that is not there, because it is about to be made again, keeps silent
-  /// like any of its kind.
+  /// Returns when a key notifies its observers. For an object that does not exist, because it is about to be created
+  /// again, the `notifies` of its entity applies.
   func notifying(_ key: ObservedKey) -> Key.Notifying {
     let entity = record(key.object)?.entity ?? schema.entity(of: key.object)
     return entity?.notifying(key.key) ?? .always

@@ -1,18 +1,18 @@
 import DequeModule
 package import KeyValueModel
 
-/// The live queries and their observers. However many observe one, it is evaluated once.
+/// The live queries and their observers. Each query is evaluated once for all its observers.
 package struct LiveQueries: Sendable {
   private struct Entry: Sendable {
     var live: LiveQuery
     var observers: Set<QueryObserver> = []
     /// The clients that pay for it, each with the number of observers that it pays for.
     var payers: [QueryPayer: Int] = [:]
-    /// What it was before each of its last contents, as far as a subscriber may not have received these yet.
+    /// The results before each of its latest contents, as long as a subscriber may not have received these yet.
     var recent: Deque<(revision: Revision, before: QueryResult)> = []
-    /// The last content of which that was forgotten; the revision of registration, while none is.
+    /// The revision of the last content whose previous result was dropped; the revision of registration, if none was.
     var forgotten: Revision
-    /// The last content; the revision of registration, while there was none.
+    /// The revision of the last content; the revision of registration, if there was none.
     var lastTouch: Revision
   }
 
@@ -22,23 +22,24 @@ package struct LiveQueries: Sendable {
   private var routes = QueryRoutes()
   private var nextNumber = 0
   private var forgotten: [Entry] = []
-  /// The contents whose results before are kept, oldest first.
+  /// The contents whose previous results are kept, oldest first.
   private var recent: Deque<(revision: Revision, number: Int)> = []
-  /// The last commit that was taken in.
+  /// The revision of the last commit that was applied.
   private var revision: Revision
 
-  /// Who pays for what an observer watches, and how often: once for each of its streams.
+  /// The clients that pay for the queries of each observer, each with the number of its streams.
   private var payers: [ObserverID: [QueryPayer: Int]] = [:]
   private var holdings: [QueryPayer: QueryHolding] = [:]
-  /// The most that one query may cost for one commit.
+  /// The maximum cost of one query for one commit.
   private let filterCost: Int
-  /// The most that all queries may cost for one commit.
+  /// The maximum cost of all queries for one commit.
   private let commitCost: Int
-  /// The most results before a content that are kept.
+  /// The maximum number of previous results that are kept.
   private let recentLimit: Int
 
-  /// No queries yet, at a revision. `filterCost` is the most that one of them may cost for one commit, `commitCost`
-  /// what all may cost for one of a single object: steps of filters, and some for each object and row.
+  /// Creates an empty collection of queries at a revision. `filterCost` is the maximum cost of one query for one
+  /// commit, `commitCost` that of all queries for a commit of a single object. Costs are steps of filters, and some for
+  /// each object and row.
   package init(filterCost: Int, recentLimit: Int, commitCost: Int = .max, revision: Revision = 0) {
     self.revision = revision
     self.filterCost = filterCost
@@ -48,41 +49,41 @@ package struct LiveQueries: Sendable {
 
   private func entry(of query: Query) -> Entry? { numbers[query].flatMap { entries[$0] } }
 
-  /// How many different queries there are.
+  /// The number of different queries.
   package var count: Int { entries.count }
 
-  /// How many rows they have together, those outside of windows too.
+  /// The number of rows of all queries, including those outside of windows.
   package private(set) var rowCount = 0
 
-  /// How many observers there are.
+  /// The number of observers.
   package var observerCount: Int { watched.values.reduce(0) { $0 + $1.count } }
 
-  /// How many things are kept for queries and their observers: none where there are no observers. For tests.
+  /// The number of entries kept for queries and their observers: 0 if there are no observers. For tests.
   var counts: Int { entries.count + numbers.count + watched.count + payers.count + holdings.count + routes.count }
 
-  /// The rows of a query as they are; nil where it has no observer.
+  /// Returns the current rows of a query; nil if it has no observer.
   package func result(of query: Query) -> QueryResult? { entry(of: query)?.live.result }
 
-  /// The rows of a query as they were right before what a revision did; nil where that is no longer known.
+  /// Returns the rows of a query as they were right before the commit of a revision; nil if that is no longer known.
   package func result(of query: Query, before revision: Revision) -> QueryResult? {
     guard let entry = entry(of: query), revision > entry.forgotten else { return nil }
     return entry.recent.first { $0.revision >= revision }?.before ?? entry.live.result
   }
 
-  /// How many contents there were from a revision on, as far as that is known.
+  /// Returns the number of contents from a revision on, as far as it is known.
   package func contentCount(of query: Query, since revision: Revision) -> Int {
     entry(of: query)?.recent.count { $0.revision >= revision } ?? 0
   }
 
-  /// Whether nothing has become of a query's rows after a revision, as far as that is known.
+  /// Returns true if the rows of a query are known not to have changed after a revision.
   package func isUntouched(_ query: Query, since revision: Revision) -> Bool {
     entry(of: query).map { revision >= $0.lastTouch } ?? false
   }
 
-  /// A query as it is; nil where it has no observer.
+  /// Returns the live query of a query; nil if it has no observer.
   package func live(_ query: Query) -> LiveQuery? { entry(of: query)?.live }
 
-  /// Adds a query that had no observer, with its rows at the present, and its first observer.
+  /// Adds a query that had no observer, with its present rows and its first observer.
   package mutating func add(_ live: LiveQuery, observer: QueryObserver) {
     if numbers[live.query] == nil {
       let number = nextNumber
@@ -95,7 +96,8 @@ package struct LiveQueries: Sendable {
     watch(live.query, observer)
   }
 
-  /// Has an observer watch a query that has others, in place of what it watched before; false where the query has none.
+  /// Adds an observer to a query that has others, in place of the query that it watched before. Returns false if the
+  /// query has no observer.
   @discardableResult
   package mutating func watch(_ query: Query, _ observer: QueryObserver) -> Bool {
     guard let number = numbers[query] else { return false }
@@ -106,7 +108,7 @@ package struct LiveQueries: Sendable {
     return true
   }
 
-  /// Ends what an observer watches, if anything. A query without observers is forgotten.
+  /// Removes an observer from the query that it watches, if any. A query without observers is removed.
   package mutating func remove(_ observer: QueryObserver) {
     guard let number = watched[observer.id]?.removeValue(forKey: observer.cell) else { return }
     if watched[observer.id]?.isEmpty == true { watched[observer.id] = nil }
@@ -115,19 +117,19 @@ package struct LiveQueries: Sendable {
     if entries[number]?.observers.isEmpty == true { forget(number) }
   }
 
-  /// Ends all that an observer watches.
+  /// Removes an observer from all queries that it watches.
   package mutating func remove(_ observer: ObserverID) {
     for cell in (watched[observer] ?? [:]).keys { remove(QueryObserver(id: observer, cell: cell)) }
   }
 
-  /// Has a client pay for what an observer watches; once more for each stream that the client has of it.
+  /// Charges a client for the queries that an observer watches: once for each stream that the client has of it.
   package mutating func charge(_ observer: ObserverID, to payer: QueryPayer) {
     payers[observer, default: [:]][payer, default: 0] += 1
     guard payers[observer]?[payer] == 1 else { return }
     for number in (watched[observer] ?? [:]).values { pay(1, for: number, by: payer) }
   }
 
-  /// Takes back one such charge.
+  /// Reverses one such charge.
   package mutating func discharge(_ observer: ObserverID, of payer: QueryPayer) {
     guard let count = payers[observer]?[payer] else { return }
     payers[observer]?[payer] = count > 1 ? count - 1 : nil
@@ -140,10 +142,11 @@ package struct LiveQueries: Sendable {
     return Array(payers.keys)
   }
 
-  /// Returns what a client pays for. A query that several clients watch counts in full for each of them.
+  /// Returns the number of queries and rows that a client pays for. A query that several clients watch counts in full
+  /// for each of them.
   package func holding(of payer: QueryPayer) -> QueryHolding { holdings[payer] ?? QueryHolding() }
 
-  /// Has a client pay for one observer more, or less, of a query.
+  /// Charges a client for one observer more, or less, of a query.
   private mutating func pay(_ change: Int, for number: Int, by payer: QueryPayer) {
     guard let rows = entries[number]?.live.rowCount else { return }
     let before = entries[number]?.payers[payer] ?? 0
@@ -154,7 +157,7 @@ package struct LiveQueries: Sendable {
     if holdings[payer]?.queries == 0 { holdings[payer] = nil }
   }
 
-  /// Counts the rows that have come to a query, in all and for those who pay for it.
+  /// Counts rows that a query has gained, in total and for the clients that pay for it.
   private mutating func countRows(_ change: Int, of number: Int) {
     guard change != 0 else { return }
     rowCount += change
@@ -169,16 +172,16 @@ package struct LiveQueries: Sendable {
     forgotten.append(entry)
   }
 
-  /// What is left of the queries that have been forgotten since the last call, nil where there were none. To free it
-  /// may take as long as to evaluate them, so that it is for the caller to say which thread does.
+  /// Takes the memory of the queries that were removed since the last call; nil if there were none. Freeing it may take
+  /// as long as evaluating the queries, so the caller decides which thread does that.
   package mutating func takeForgotten() -> (any Sendable)? {
     guard !forgotten.isEmpty else { return nil }
     defer { forgotten = [] }
     return forgotten
   }
 
-  /// Forgets what the results were before contents up to a revision: every subscriber has received these, or is known
-  /// to lag.
+  /// Drops the results before contents up to a revision: every subscriber has received these contents, or is known to
+  /// lag.
   package mutating func settle(upTo revision: Revision) {
     while let oldest = recent.first, oldest.revision <= revision || recent.count > recentLimit {
       recent.removeFirst()
@@ -191,9 +194,9 @@ package struct LiveQueries: Sendable {
 
   // MARK: Notifying
 
-  /// What consecutive commits do to the queries, each given to `receive`, those of one commit before those of the next.
-  /// `present` is the state after the last of `commits`, `past` that before the first, where the caller has it. Returns
-  /// how many steps each commit took.
+  /// Applies consecutive commits to the queries. Each event is passed to `receive`, those of one commit before those of
+  /// the next. `present` is the state after the last of `commits`, `past` that before the first, if the caller has it.
+  /// Returns the number of steps that each commit took.
   @discardableResult
   package mutating func notify(
     _ commits: some BidirectionalCollection<Commit>, of present: ModelState, from past: PastState? = nil,
@@ -202,7 +205,7 @@ package struct LiveQueries: Sendable {
     revision = commits.last?.revision ?? revision
     var steps = Array(repeating: 0, count: commits.count)
     guard !entries.isEmpty, !commits.isEmpty else { return steps }
-    // The state after the last commit is there; those between are seen from it.
+    // The state after the last commit is given; those in between are derived from it.
     var state = commits.count > 1 ? past ?? PastState(before: commits, of: present) : nil
     for (place, commit) in commits.enumerated() {
       state?.apply(commit)
@@ -215,7 +218,7 @@ package struct LiveQueries: Sendable {
     return steps
   }
 
-  /// Notifies the watchers of a commit, and gives what that cost.
+  /// Notifies the watchers of a commit. Returns the cost.
   private mutating func notify(
     _ commit: Commit, after state: some ObjectReader, receive: (QueryEvent) -> Void
   ) -> Int {
@@ -223,10 +226,10 @@ package struct LiveQueries: Sendable {
     guard !touches.isEmpty else { return 0 }
     let created = Set(commit.before.lazy.filter { $0.record == nil }.map(\.object))
     let forFurtherObjects = max(0, commit.before.count - 1) * Self.costPerObject
-    // There may be no limit.
+    // The limit may be `.max`.
     let whole = min(commitCost, .max - forFurtherObjects) + forFurtherObjects
     var budget = whole
-    /// Evaluates one query, and gives what that cost.
+    /// Evaluates one query. Returns the cost.
     func evaluate(_ number: Int) -> Int {
       guard let touch = touches[number], entries[number] != nil else { return 0 }
       let limit = min(filterCost, budget)
@@ -242,7 +245,7 @@ package struct LiveQueries: Sendable {
       return limit - cost
     }
     var numbers = touches.keys.sorted()[...]
-    // While there is plenty, it does not matter whose a query is.
+    // While much of the budget is left, it does not matter which client pays for a query.
     while budget > commitCost / 2, let number = numbers.popFirst() { _ = evaluate(number) }
     guard !numbers.isEmpty else { return whole - budget }
     var turns = QueryTurns(numbers, budget: budget) { self.payers(of: $0) }
@@ -258,7 +261,8 @@ package struct LiveQueries: Sendable {
     return whole - budget
   }
 
-  /// What each object of a commit adds to what all queries may cost for it: one of many objects takes long without any.
+  /// The amount that each object of a commit beyond the first adds to the maximum cost of all queries: a commit of many
+  /// objects takes long even without queries.
   private static let costPerObject = 100
 
   private static let commitCostExceeded = ModelError(
@@ -330,13 +334,13 @@ package struct LiveQueries: Sendable {
   }
 }
 
-/// What one commit did to one live query, for all its observers.
+/// The effect of one commit on one live query, for all its observers.
 package struct QueryEvent: Sendable {
-  /// What happened.
+  /// The outcome of the commit for the query.
   package enum Outcome: Sendable {
-    /// This became of the rows.
+    /// The rows have changed in this way.
     case content(QueryContent)
-    /// The filter has come to cost more than it may: this is the last event of the query.
+    /// The query costs more than it may. This is its last event.
     case failed(ModelError)
   }
 
@@ -344,20 +348,20 @@ package struct QueryEvent: Sendable {
   package let query: Query
   /// The commit's revision.
   package let revision: Revision
-  /// The observers, each as often as it has cells that show the query.
+  /// The observers, with one element for each cell that shows the query.
   package let observers: Set<QueryObserver>
-  /// What happened.
+  /// The outcome of the commit for the query.
   package let outcome: Outcome
 }
 
-/// What observes a live query: an observer as a whole, or one of its cells.
+/// An observer of a live query: an observer as a whole, or one of its cells.
 package struct QueryObserver: Hashable, Sendable {
   /// The observer that is notified.
   package let id: ObserverID
-  /// The cell that shows the query, where the observer has cells.
+  /// The cell that shows the query, if the observer has cells.
   package let cell: String?
 
-  /// An observer, or with a name one of its cells.
+  /// Creates an observer as a whole or, with a name, one of its cells.
   package init(id: ObserverID, cell: String?) {
     self.id = id
     self.cell = cell

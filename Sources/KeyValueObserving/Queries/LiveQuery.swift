@@ -1,40 +1,41 @@
 package import KeyValueModel
 
-/// A query with its result, kept up to date commit by commit. A value that depends on nothing but the states that it is
-/// shown: evaluated anew at the same revision, it is the same.
+/// A query with its result, kept up to date commit by commit. It depends on nothing but the states that it is given: a
+/// new evaluation at the same revision has the same result.
 ///
-/// A commit costs what the objects that it touches cost, and for each row that changes a logarithm of their number.
+/// A commit costs an amount for each object that it touches, and a logarithm of the number of rows for each row that
+/// changes.
 package struct LiveQuery: Sendable {
-  /// What is asked for.
+  /// The query.
   package let query: Query
-  /// The rows as they are.
+  /// The current rows.
   package private(set) var result: QueryResult
   let reach: QueryReach
   private var rows: [Reference: QueryRow] = [:]
   /// The objects for which the filter fails.
   private var failing: Set<Reference> = []
-  /// What the rows come to.
+  /// The aggregates of the rows.
   private var folds: QueryFolds
   private var paths = QueryPaths()
-  /// What a row costs for the computed keys that it shows, by the index of its entity.
+  /// The cost of the computed keys that a row shows, by the index of its entity.
   private let computedCosts: [Int: Int]
 
-  /// What looking at an object costs a commit, where its own keys say all and where others are read through it; what a
-  /// row that changes costs; and what a computed key of a row does, however it is computed.
+  /// The cost for a commit of an object whose own keys decide, of an object that others are read through, of a row that
+  /// changes, and of each computed key of a row, however that is computed.
   private static let (objectCost, farObjectCost, rowCost, computedCost) = (1, 10, 10, 20)
-  /// What it costs to ask whether an object may be read.
+  /// The cost of deciding whether an object may be read.
   private static let ruleCost = 10
-  /// So much text in a row costs one step more.
+  /// The number of bytes of text in a row that cost one more step.
   private static let textBytesPerStep = 64
-  /// So many aggregates of sections, which are all told, cost one step.
+  /// The number of aggregates of sections that cost one step. All of them are reported.
   private static let aggregatesPerStep = 8
 
-  /// The query at one revision: of `candidates`, which are all objects that may meet the filter now, and, where it
-  /// reads beyond them, all that may do so before they are set themselves.
+  /// Creates the live query at one revision. `candidates` are all objects that may meet the filter now and, if the
+  /// query reads beyond them, all objects that may come to meet it without being set themselves.
   ///
-  /// `cost` is what it may still cost, in steps of the filter: an object that is looked at counts as one more, and a
-  /// row as ten. Throws `malformed-filter` where that does not suffice, and where `isAbandoned`, which is asked once
-  /// for many objects, says that the query is no longer wanted.
+  /// `cost` is the maximum cost that is left, in steps of the filter: an object that is examined costs one more, and a
+  /// row ten. Throws `malformed-filter` if that does not suffice, or if `isAbandoned`, which is called once for many
+  /// objects, returns true because the query is no longer wanted.
   package init(
     _ query: Query, candidates: some Sequence<Reference>, in reader: some ObjectReader, _ schema: Schema,
     cost: inout Int, _ isAbandoned: () -> Bool
@@ -67,12 +68,12 @@ package struct LiveQuery: Sendable {
     result = QueryResult(query, rows: Array(rows.values), folds: folds, failed: failing.count)
   }
 
-  /// What is found of an object.
+  /// The result of evaluating an object.
   private enum Finding {
     case row(QueryRow)
-    /// It is no row.
+    /// The object is not a row.
     case none
-    /// The filter fails for it.
+    /// The filter fails for the object.
     case failure
 
     var row: QueryRow? {
@@ -85,7 +86,7 @@ package struct LiveQuery: Sendable {
     if case .failure = finding { failing.insert(reference) } else { failing.remove(reference) }
   }
 
-  /// After so many objects it is asked again whether the query is wanted.
+  /// The number of objects after which `isAbandoned` is called again.
   private static let objectsPerCheck = 256
 
   private static func check(_ number: Int, _ isAbandoned: () -> Bool) throws(ModelError) {
@@ -93,14 +94,14 @@ package struct LiveQuery: Sendable {
     throw ModelError(.malformedFilter, "the query was given up before it was evaluated")
   }
 
-  /// One section for all rows of it that are there at the beginning.
+  /// Returns one section for all rows in it at the beginning.
   private static func shared(_ section: QuerySection, in sections: inout [Value: QuerySection]) -> QuerySection {
     if let known = sections[section.name] { return known }
     sections[section.name] = section
     return section
   }
 
-  /// Takes in what a commit did, given the state after it; gives the changes of the window, without reasons.
+  /// Applies a commit, given the state after it. Returns the changes of the window, without reasons.
   mutating func apply(
     _ touch: QueryTouch, in reader: some ObjectReader, cost: inout Int
   ) throws(ModelError) -> (rows: [QueryChange], sections: [SectionChange]) {
@@ -112,7 +113,7 @@ package struct LiveQuery: Sendable {
       paths.sweep()
     }
     let before = result
-    // The sections that rows came to, left or moved in, each by one of its rows.
+    // The sections that rows entered, left or moved in, each with one of its rows.
     var folded: [ObjectIdentifier?: QueryRow] = [:]
     var candidates: [Reference: (old: QueryRow?, new: QueryRow?)] = [:]
     for reference in objects {
@@ -151,7 +152,7 @@ package struct LiveQuery: Sendable {
     return QueryDifference(from: before, to: result, candidates: candidates).changes()
   }
 
-  /// Folds another row in the place of one, and notes the sections concerned.
+  /// Replaces one row by another in the folds, and records the sections concerned.
   private mutating func fold(_ old: QueryRow?, _ new: QueryRow?, _ folded: inout [ObjectIdentifier?: QueryRow]) {
     guard !folds.isEmpty else { return }
     for row in [old, new] {
@@ -162,7 +163,7 @@ package struct LiveQuery: Sendable {
     if let new { folds.insert(new) }
   }
 
-  /// What a row that changes costs: it is worked out, found its place, and told.
+  /// Returns the cost of a row that changes, which is evaluated, placed and reported.
   private func rowCost(of row: QueryRow) -> Int {
     let textBytes = row.shown.reduce(0) { $0 + $1.leastTextBytes }
     return Self.rowCost + (computedCosts[row.entity.index] ?? 0) + textBytes / Self.textBytesPerStep
@@ -176,7 +177,7 @@ package struct LiveQuery: Sendable {
     cost -= steps
   }
 
-  /// What an object is as it is.
+  /// Evaluates an object in its current state.
   private func finding(
     _ reference: Reference, in reader: some ObjectReader, cost: inout Int,
     section shared: (QuerySection) -> QuerySection
@@ -199,7 +200,7 @@ package struct LiveQuery: Sendable {
     return try finding(reference, record, seenBy: seen, in: reader, &cost, shared)
   }
 
-  /// `reader` leaves out what may not be read of what `everything` has.
+  /// Evaluates an object. `reader` omits the parts of `everything` that may not be read.
   private func finding(
     _ reference: Reference, _ record: ObjectRecord, seenBy reader: some ObjectReader, in everything: some ObjectReader,
     _ cost: inout Int, _ shared: (QuerySection) -> QuerySection
@@ -218,8 +219,8 @@ package struct LiveQuery: Sendable {
     return .row(row)
   }
 
-  /// Follows what an object is read through, as the paths lead now; nothing where the object's own keys decide that it
-  /// is no row.
+  /// Follows what an object is read through, along the current paths. Follows nothing if the object's own keys decide
+  /// that it is not a row.
   private mutating func follow(_ reference: Reference, in reader: some ObjectReader) {
     guard let record = reader.record(reference), record.entity.isKind(of: query.entity.name),
       let own = reach.own[record.entity.index], own.isFar, query.mayBeMet(by: record)
@@ -227,23 +228,24 @@ package struct LiveQuery: Sendable {
     paths.follow(reference, record.entity, own, in: reader)
   }
 
-  /// How many rows there are, those outside of the window too, and objects for which the filter fails: what there is to
-  /// keep.
+  /// The number of entries to keep: all rows, including those outside of the window, and objects for which the filter
+  /// fails.
   package var rowCount: Int { rows.count + failing.count }
 
-  /// How many (key, row) pairs are followed. For tests.
+  /// The number of (key, row) pairs that are followed. For tests.
   var linkCount: Int { paths.linkCount }
 }
 
 extension LiveQuery {
-  /// The query in a state, which may cost so much.
+  /// Creates the live query in a state, with a maximum cost.
   package init(_ query: Query, in state: ModelState, costLimit: Int) throws(ModelError) {
     var cost = costLimit
     try self.init(query, in: state, cost: &cost)
   }
 
-  /// The query in a state. `cost` is what it may cost, and is spent from; throws `malformed-filter` where that does not
-  /// suffice, or where `isAbandoned` says that the query is no longer wanted.
+  /// Creates the live query in a state. `cost` is the maximum cost, and is reduced by the actual cost. Throws
+  /// `malformed-filter` if that does not suffice, or if `isAbandoned` returns true because the query is no longer
+  /// wanted.
   package init(
     _ query: Query, in state: ModelState, cost: inout Int, _ isAbandoned: () -> Bool = { false }
   ) throws(ModelError) {
@@ -254,7 +256,7 @@ extension LiveQuery {
       isAbandoned)
   }
 
-  /// The query in a state of the past, likewise.
+  /// Creates the live query in a past state, likewise.
   package init(
     _ query: Query, in state: PastState, cost: inout Int, _ isAbandoned: () -> Bool = { false }
   ) throws(ModelError) {
@@ -263,11 +265,11 @@ extension LiveQuery {
   }
 }
 
-/// What one commit did that may concern a query.
+/// The parts of one commit that may concern a query.
 struct QueryTouch {
-  /// Objects that may be rows: made, deleted, or set in a key that the query reads of them.
+  /// Objects that may be rows and were created, deleted, or set in a key that the query reads of them.
   var objects: Set<Reference> = []
-  /// What was set of what the query reads, in the order of the operations; only for queries that read beyond their
+  /// The changes of keys that the query reads, in the order of the operations; only for queries that read beyond their
   /// rows.
   var changes: [Commit.KeyChange] = []
 }

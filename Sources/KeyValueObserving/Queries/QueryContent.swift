@@ -1,33 +1,33 @@
 package import KeyValueModel
 
-/// What turns the list before into the list after: the `content` of a live query.
+/// The changes that turn the list before into the list after: the `content` of a live query.
 ///
-/// A class, so that many observers of one query share it, and know by its identity that they do.
+/// A class, so that many observers of one query share it, and recognize that by its identity.
 package final class QueryContent: Sendable {
-  /// The query whose list it is after.
+  /// The query of the list after.
   package let query: Query
   /// The revision of the list after.
   package let revision: Revision
-  /// The writer's name, where the transaction has one.
+  /// The writer's name, if the transaction has one.
   package let writer: String?
-  /// How many rows the list after has.
+  /// The number of rows in the list after.
   package let count: Int
-  /// How many rows there are after, those outside of the window too.
+  /// The number of all rows after, including those outside of the window.
   package let total: Int
-  /// For how many objects the filter fails after.
+  /// The number of objects for which the filter fails after.
   package let failed: Int
-  /// Deletions by their places before; then moves, insertions and updates, each by their places after.
+  /// Deletions, by their indexes before; then moves, insertions and updates, each by their indexes after.
   package let changes: [QueryChange]
-  /// Sections that came, by their places after, and those that went, by their places before.
+  /// Inserted sections, by their indexes after, and deleted sections, by their indexes before.
   package let sectionChanges: [SectionChange]
-  /// All sections of the list after, where the query has both sections and aggregates.
+  /// All sections of the list after, if the query has both sections and aggregates.
   package let sections: [QueryResult.WindowSection]?
-  /// What all rows come to after, where the query has no sections: a value for each of its aggregates.
+  /// The aggregates of all rows after, if the query has no sections: a value for each of its aggregates.
   package let aggregates: [Value]
-  /// Whether the list after is the list before, and all rows come to the same.
+  /// True if the list after equals the list before, and so do the aggregates of all rows.
   package let isEmpty: Bool
 
-  /// What became of a result, given its rows and sections that changed.
+  /// Creates the content between two results, given the rows and sections that changed.
   init(
     from old: QueryResult, to new: QueryResult, revision: Revision, writer: String?, changes: [QueryChange],
     sectionChanges: [SectionChange]
@@ -46,12 +46,12 @@ package final class QueryContent: Sendable {
 
 /// Merged contents: for subscribers that missed some, and for a query that was changed.
 extension QueryContent {
-  /// One content that turns a list into a later one: the same as all the contents between them, except for rows that
-  /// came and went again.
+  /// Creates one content that turns a list into a later one. It is equivalent to all the contents between them, except
+  /// for rows that were inserted and deleted again.
   ///
-  /// `old` is the result at the revision `then`; `new` that of the same query, or of another one that takes its place,
-  /// in `state` at the revision `now`. Costs little more than what differs, or all of both windows where the queries
-  /// differ.
+  /// `old` is the result at the revision `then`; `new` is that of the same query, or of another one that replaces it,
+  /// in `state` at the revision `now`. The cost is little more than that of the differences, or that of both windows if
+  /// the queries differ.
   package convenience init(
     from old: QueryResult, at then: Revision, to new: QueryResult, in state: some ObjectReader, at now: Revision
   ) {
@@ -64,60 +64,61 @@ extension QueryContent {
       sectionChanges: sections)
   }
 
-  /// How many rows at the most turn one result into the other. Costs O(n) in nodes of the rows, not in rows.
+  /// Returns the maximum number of rows that turn one result into the other. Costs O(n) in nodes of the rows, not in
+  /// rows.
   package static func size(from old: QueryResult, to new: QueryResult) -> Int {
     QueryDifference(from: old, to: new).size
   }
 }
 
-/// What became of one row of a live query (the specification, section 5).
+/// A change of one row of a live query (the specification, section 5).
 package struct QueryChange: Sendable {
-  /// The sort.
+  /// The kind of the change.
   package enum Kind: String, Hashable, Sendable {
-    /// It is no longer in the list.
+    /// The row is no longer in the list.
     case delete
-    /// It stands among the others where it did not.
+    /// The row has another position among the others.
     case move
-    /// It is in the list and was not.
+    /// The row is in the list and was not before.
     case insert
-    /// It stands where it did among the others, and shows something else.
+    /// The row has the same position among the others, and shows something else.
     case update
   }
 
-  /// Why a row came or went.
+  /// The reason why a row was inserted or deleted.
   package enum Reason: String, Hashable, Sendable {
-    /// The object was made.
+    /// The object was created.
     case created
-    /// The object was there, and is in the list now.
+    /// The object existed before, and is in the list now.
     case entered
     /// The object was deleted.
     case deleted
-    /// The object is there, and no longer in the list.
+    /// The object still exists, and is no longer in the list.
     case left
   }
 
-  /// The sort.
+  /// The kind of the change.
   package let kind: Kind
   /// The object.
   package let object: Reference
-  /// The place in the list before; nil for an insertion.
+  /// The position in the list before; nil for an insertion.
   package let index: RowPosition?
-  /// The place in the list after; nil for a deletion.
+  /// The position in the list after; nil for a deletion.
   package let newIndex: RowPosition?
-  /// Why, for insertions and deletions.
+  /// The reason, for insertions and deletions.
   package var reason: Reason?
-  /// What has other values than before, for updates and moves.
+  /// The columns whose values changed, for updates and moves.
   package let keys: [QueryColumn]
-  /// What the row shows now; nil for a deletion.
+  /// The row as it is now; nil for a deletion.
   package let row: QueryRow?
   /// The last revision that set a stored key of the object.
   package var objectRevision: Revision = 0
 }
 
-/// A section that came or went.
+/// A section that was inserted or deleted.
 package enum SectionChange: Sendable {
-  /// It is at this place of the list after.
+  /// The section is at this index of the list after.
   case insert(name: Value, newIndex: Int)
-  /// It was at this place of the list before.
+  /// The section was at this index of the list before.
   case delete(name: Value, index: Int)
 }

@@ -5,9 +5,9 @@ import KeyValueModel
 struct QueryDifference {
   private let old: QueryResult
   private let new: QueryResult
-  /// The rows of the objects that may differ, nil where a result does not have one.
+  /// The rows of the objects that may differ; nil if a result has none for an object.
   private let candidates: [Reference: (old: QueryRow?, new: QueryRow?)]
-  /// Whether rows of both results can be compared by their places: the queries order alike.
+  /// True if rows of both results can be compared by their positions, because the queries order alike.
   private let hasSameOrder: Bool
 
   /// A row of either window.
@@ -17,11 +17,11 @@ struct QueryDifference {
     let new: QueryRow?
     let oldRank: Int?
     let newRank: Int?
-    /// It stands among all others where it stood.
+    /// True if the row keeps its position among all others.
     var isKept = false
   }
 
-  /// Both results, with the rows of all objects that may differ.
+  /// Creates the difference of two results, given the rows of all objects that may differ.
   init(from old: QueryResult, to new: QueryResult, candidates: [Reference: (old: QueryRow?, new: QueryRow?)]) {
     self.old = old
     self.new = new
@@ -29,8 +29,8 @@ struct QueryDifference {
     hasSameOrder = old.query.words.sort == new.query.words.sort && old.query.words.section == new.query.words.section
   }
 
-  /// Both results, of which nothing is known. Where one came from the other by k changes, costs little more than k; of
-  /// two queries that differ, all rows of both windows.
+  /// Creates the difference of two results of which nothing is known. If one came from the other by k changes, the cost
+  /// is little more than k; for two queries that differ, it is that of all rows in both windows.
   init(from old: QueryResult, to new: QueryResult) {
     var candidates: [Reference: (old: QueryRow?, new: QueryRow?)] = [:]
     if old.query == new.query {
@@ -45,10 +45,11 @@ struct QueryDifference {
     self.init(from: old, to: new, candidates: candidates)
   }
 
-  /// How many rows may be named at the most.
+  /// The maximum number of rows that may be named.
   var size: Int { candidates.count }
 
-  /// The changes in the order in which they are told, without reasons, and the sections that came or went.
+  /// Returns the changes in the order in which they are reported, without reasons, and the inserted and deleted
+  /// sections.
   func changes() -> (rows: [QueryChange], sections: [SectionChange]) {
     var named = namedRows()
     keep(&named)
@@ -80,7 +81,7 @@ struct QueryDifference {
     return named
   }
 
-  /// The last `count` rows of a window that have not changed.
+  /// Returns the last `count` rows of a window that have not changed.
   private func slidRows(of result: QueryResult, _ count: Int) -> [(rank: Int, row: QueryRow)] {
     var found: [(rank: Int, row: QueryRow)] = []
     var rank = result.count - 1
@@ -92,8 +93,8 @@ struct QueryDifference {
     return found
   }
 
-  /// Marks the rows that need not move: those whose place has not changed, and of the others as many as stand in the
-  /// same order as before, among themselves and among those that have not changed.
+  /// Marks the rows that do not have to move: those with an unchanged position, and as many of the others as possible
+  /// that have the same order as before, among themselves and among the unchanged ones.
   private func keep(_ named: inout [Named]) {
     var loose: [Int] = []
     for index in named.indices {
@@ -118,7 +119,7 @@ struct QueryDifference {
     }
   }
 
-  /// For each of the loose rows that is in a window, how many rows that are not loose stand before it.
+  /// Returns, for each of the loose rows that is in a window, the number of rows before it that are not loose.
   private func gaps(_ loose: [Int], _ named: [Named], _ rank: KeyPath<Named, Int?>) -> [Int: Int] {
     let ranked = loose.compactMap { index in named[index][keyPath: rank].map { (rank: $0, index: index) } }
       .sorted { $0.rank < $1.rank }
@@ -127,7 +128,7 @@ struct QueryDifference {
     return gaps
   }
 
-  // MARK: What is told
+  // MARK: Changes
 
   private func rowChanges(_ named: [Named]) -> [QueryChange] {
     var deletions: [(rank: Int, change: QueryChange)] = []
@@ -156,7 +157,7 @@ struct QueryDifference {
     }
   }
 
-  /// The keys that a row shows other values of than it did; nil where what it shows is the same.
+  /// Returns the columns of which a row shows other values than before; nil if it shows the same.
   private func changedKeys(_ row: Named) -> [QueryColumn]? {
     guard let former = row.old, let present = row.new, row.oldRank != nil, row.newRank != nil, former !== present
     else { return nil }
@@ -169,7 +170,7 @@ struct QueryDifference {
     return changed.isEmpty && formerColumns == presentColumns ? nil : changed
   }
 
-  /// Only sections that a row came to or went from can have come or gone.
+  /// Returns the inserted and deleted sections. Only a section that a row entered or left can be one of these.
   private func sectionChanges(_ named: [Named]) -> [SectionChange] {
     var insertions: [(index: Int, section: QuerySection)] = []
     var deletions: [(index: Int, section: QuerySection)] = []
@@ -190,7 +191,7 @@ struct QueryDifference {
 }
 
 extension QueryChange {
-  /// The change with its reason, and with what its row shows besides the values.
+  /// Returns the change with its reason, and with the revision of the row's object.
   func explained(in state: some ObjectReader, isNew: (Reference) -> Bool) -> QueryChange {
     var change = self
     switch kind {
@@ -203,9 +204,10 @@ extension QueryChange {
   }
 }
 
-/// The longest subsequence whose elements increase: of rows that were reordered, the most that can stay where they are.
+/// The longest subsequence whose elements increase: the largest set of reordered rows that can stay where they are.
 enum LongestIncreasingRun {
-  /// The positions of its elements, ascending. O(n log n); where there are several of one length, always the same one.
+  /// Returns the positions of its elements, ascending. O(n log n); if there are several of one length, always the same
+  /// one.
   static func positions(of numbers: [Int]) -> [Int] {
     // For each length the position of the least number that a run of this length can end with.
     var ends: [Int] = []

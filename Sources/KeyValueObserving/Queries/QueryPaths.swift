@@ -1,6 +1,6 @@
 import KeyValueModel
 
-/// What the rows of one query are read through: objects behind relationships, and what collections fold into.
+/// The objects behind relationships and the folds of collections that the rows of one query are read through.
 struct QueryPaths: Sendable {
   private var membersByKey: [ObservedKey: Set<Reference>] = [:]
   private var keysByMember: [Reference: [ObservedKey]] = [:]
@@ -8,15 +8,17 @@ struct QueryPaths: Sendable {
   /// Watches that have lost a row that depended on them.
   private var orphans: Set<ObservedKey> = []
 
-  /// How many (key, row) pairs there are.
+  /// The number of (key, row) pairs.
   var linkCount: Int { membersByKey.values.reduce(0) { $0 + $1.count } + collections.linkCount }
 
-  /// A reader that knows what the collections fold into. Must be gone before anything here is changed: it is a copy.
+  /// Returns a reader with the folds of the collections. It is a copy, and must be released before anything here is
+  /// changed.
   func reader<Base: ObjectReader>(over base: Base) -> FoldingReader<Base> {
     FoldingReader(base: base, watches: collections)
   }
 
-  /// Follows what an object is read through, anew. Its own stored keys are left out: a change of them names the object.
+  /// Follows again what an object is read through. Its own stored keys are left out, because a change of them names the
+  /// object.
   mutating func follow(_ member: Reference, _ entity: Entity, _ own: QueryReach.Own, in reader: some ObjectReader) {
     let former = keysByMember.removeValue(forKey: member) ?? []
     var keys: [ObservedKey] = []
@@ -32,7 +34,7 @@ struct QueryPaths: Sendable {
     unlink(member, from: former, but: keys)
   }
 
-  /// Follows an object no longer.
+  /// Stops following an object.
   mutating func forget(_ member: Reference) {
     unlink(member, from: keysByMember.removeValue(forKey: member) ?? [], but: [])
   }
@@ -43,8 +45,8 @@ struct QueryPaths: Sendable {
     }
   }
 
-  /// Takes in what a commit did to the collections, given the state after it; gives the objects that are read through
-  /// anything that it set. Their paths may lead elsewhere, and the folds hold again once they are settled.
+  /// Applies the changes of a commit to the collections, given the state after it. Returns the objects that are read
+  /// through anything that it set. Their paths may lead elsewhere, and the folds are valid again once they are settled.
   mutating func update(_ changes: [Commit.KeyChange], in reader: some ObjectReader) -> Set<Reference> {
     var members: Set<Reference> = []
     var links: Set<CollectionWatches.Link> = []
@@ -62,7 +64,7 @@ struct QueryPaths: Sendable {
     return members
   }
 
-  /// What depends on a key, also by way of collections.
+  /// Collects what depends on a key, directly or through collections.
   private func collect(
     _ key: ObservedKey, _ members: inout Set<Reference>, _ links: inout Set<CollectionWatches.Link>,
     _ seen: inout Set<ObservedKey>
@@ -76,7 +78,7 @@ struct QueryPaths: Sendable {
     for watch in collections.watches(of: key) { collect(watch, &members, &links, &seen) }
   }
 
-  /// Works out what the collections fold into.
+  /// Recomputes the folds of the collections.
   mutating func settle(in reader: some ObjectReader) { collections.settle(in: reader) }
 
   /// Ends the watches of collections without dependents.
@@ -87,18 +89,18 @@ struct QueryPaths: Sendable {
   }
 }
 
-/// Which keys of which entities can touch a query, from the schema alone.
+/// The keys of entities that can touch a query, determined from the schema alone.
 struct QueryReach: Sendable {
-  /// What is read of the objects that may be rows, for each of the entities that they may be of.
+  /// The keys that are read of possible rows of one entity.
   struct Own: Sendable {
     let tree: KeyTree
     /// The stored keys of the object itself.
     var keys: Set<Int> = []
-    /// Whether anything else is read: objects behind relationships, or what collections fold into.
+    /// True if anything else is read: objects behind relationships, or folds of collections.
     var isFar = false
   }
 
-  /// By the index of the entity.
+  /// The keys of possible rows, by the index of the entity.
   private(set) var own: [Int: Own] = [:]
   /// The keys of objects that rows are read through.
   private(set) var far = FarKeys()
@@ -113,7 +115,7 @@ struct QueryReach: Sendable {
     }
   }
 
-  /// Whether anything but the rows' own keys is read.
+  /// True if anything but the rows' own keys is read.
   var isFar: Bool { !far.isEmpty || own.values.contains(where: \.isFar) }
 
   private mutating func collectOwn(_ tree: KeyTree, of entity: Entity, _ schema: Schema, into own: inout Own) {

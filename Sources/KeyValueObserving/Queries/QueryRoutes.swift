@@ -2,9 +2,9 @@ import KeyValueModel
 
 /// Finds the queries that a commit may touch without looking at the others.
 ///
-/// A query whose filter demands a value of a key, as `state == 'TX'` does, is found under that value, and one that
-/// bounds a key, as `salary > 1000` does, under the bound: a commit of objects with other values does not meet it,
-/// however many such queries there are. All of them are found under the keys that they read alone.
+/// A query whose filter demands a value of a key, like `state == 'TX'`, is found under that value, and one that bounds
+/// a key, like `salary > 1000`, under the bound: a commit of objects with other values does not reach it, however many
+/// such queries there are. In addition, each query is found only under the keys that it reads.
 struct QueryRoutes {
   /// A key of an entity's objects and the value that it must have.
   private struct Demand: Hashable {
@@ -18,7 +18,7 @@ struct QueryRoutes {
     let side: KeyBound.Side
   }
 
-  /// How the queries of one entity's objects are found. Each is under one of these.
+  /// The way in which a query of one entity's objects is found. Each query has exactly one.
   private enum Way {
     case demand(Demand)
     case bound(BoundKey, Value)
@@ -27,15 +27,15 @@ struct QueryRoutes {
 
   /// The queries of one entity's objects, subclasses not included.
   private struct Table {
-    /// Those that demand a value, by one that they demand, and by each key that they read.
+    /// The queries that demand a value, by one demanded value and by each key that they read.
     var demanding: [Demand: [Int: Set<Int>]] = [:]
-    /// How many queries demand some value of a key.
+    /// The number of queries that demand some value of a key.
     var demandedKeys: [Int: Int] = [:]
-    /// Those that bound a key, by each key that they read, and by one that they bound.
+    /// The queries that bound a key, by each key that they read and by one bounded key.
     var bounded: [Int: [BoundKey: BoundedQueries]] = [:]
-    /// The others, by each key that they read.
+    /// The other queries, by each key that they read.
     var byKey: [Int: Set<Int>] = [:]
-    /// The others, all of them.
+    /// All other queries.
     var undemanding: Set<Int> = []
 
     var isEmpty: Bool { demanding.isEmpty && bounded.isEmpty && undemanding.isEmpty }
@@ -51,7 +51,7 @@ struct QueryRoutes {
   /// The queries that read objects other than their rows.
   private var far: [EntityKey: Set<Int>] = [:]
 
-  /// How many entities and keys lead to some query. For tests.
+  /// The number of entities and keys that lead to some query. For tests.
   var count: Int { tables.count + far.count }
 
   private static func farKeys(of reach: QueryReach) -> [EntityKey] {
@@ -107,8 +107,9 @@ struct QueryRoutes {
     }
   }
 
-  /// Calls `found` with each query that may have an object among its rows, or may get it, by reason of what was set of
-  /// it; some more than once. `before` and `after` are the object around the commit, nil where it was or is not there.
+  /// Calls `found` with each query that may have had, or may now have, an object among its rows, given the keys of it
+  /// that were set; with some queries more than once. `before` and `after` are the object around the commit, nil if it
+  /// did or does not exist.
   func queries(
     of entity: Entity, set keys: Set<Int>, before: ObjectRecord?, after: ObjectRecord?, found: (Int) -> Void
   ) {
@@ -137,7 +138,7 @@ struct QueryRoutes {
     }
   }
 
-  /// The queries that may read a key of an object that is no row of theirs.
+  /// Returns the queries that may read a key of an object that is not one of their rows.
   func queries(throughKey key: Int, of entity: Entity) -> Set<Int> {
     far[EntityKey(entity: entity.index, key: key)] ?? []
   }
@@ -159,7 +160,8 @@ private struct BoundedQueries {
     if index < entries.count { entries.remove(at: index) }
   }
 
-  /// Calls `found` with each query whose bound allows one of the values, as all allow null. O(log n) and what is found.
+  /// Calls `found` with each query whose bound allows one of the values; all bounds allow null. O(log n) and the number
+  /// of queries found.
   func allowing(_ values: [Value], on side: KeyBound.Side, _ found: (Int) -> Void) {
     guard !values.contains(where: \.isNull) else {
       for entry in entries { found(entry.number) }
@@ -178,15 +180,15 @@ private struct BoundedQueries {
     }
   }
 
-  /// How many bounds precede a value.
+  /// Returns the number of bounds that precede a value.
   private func count(below value: Value) -> Int {
     entries.sortedCount { ValueOrder.plain.precedes($0.bound, value) }
   }
 }
 
 extension Array {
-  /// How many elements stand before a place of a sorted array: `precedes` holds for these and for none behind them.
-  /// O(log n).
+  /// Returns the number of elements before a position of a sorted array: `precedes` is true for these and false for all
+  /// behind them. O(log n).
   func sortedCount(preceding precedes: (Element) -> Bool) -> Int {
     var low = 0
     var high = count

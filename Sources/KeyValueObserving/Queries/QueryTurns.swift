@@ -1,23 +1,24 @@
 import DequeModule
 
-/// The order in which the queries that a commit touches are evaluated, where it may not be possible to evaluate all:
-/// always one of a payer that has spent least by then. What is left in the end belongs to those who ask for most.
+/// The order in which the queries that a commit touches are evaluated, if it may not be possible to evaluate all: next
+/// is always a query of a payer that has spent least so far. The queries that remain in the end are those of the
+/// clients with the greatest demand.
 ///
-/// Payers stand in buckets by what they have spent, so that finding the next costs O(1) however many they are.
+/// Payers are in buckets by what they have spent, so that finding the next one costs O(1) however many there are.
 struct QueryTurns {
   private static let bucketCount = 1024
 
   private var buckets: [Deque<QueryPayer>]
   private var lowest = 0
-  /// What one bucket stands for.
+  /// The range of costs that one bucket covers.
   private let step: Int
   private var waiting: [QueryPayer: Deque<Int>] = [:]
   private var spent: [QueryPayer: Int]
   private var isDone: Set<Int> = []
   private var current: QueryPayer?
 
-  /// The queries or observations of these numbers, each of which has payers, within a budget. `spent` has what payers
-  /// have spent before.
+  /// Creates the order of the queries or observations with these numbers, each of which has payers, within a budget.
+  /// `spent` has what payers have spent before.
   init(
     _ numbers: some Sequence<Int>, budget: Int, spent: [QueryPayer: Int] = [:], payers: (Int) -> [QueryPayer]
   ) {
@@ -32,7 +33,7 @@ struct QueryTurns {
     }
   }
 
-  /// The number of the query whose turn it is; nil once there is none.
+  /// Returns the number of the next query; nil once there is none.
   mutating func next() -> Int? {
     while lowest < buckets.count {
       guard let payer = buckets[lowest].popFirst() else {
@@ -53,7 +54,7 @@ struct QueryTurns {
     return nil
   }
 
-  /// The query whose turn it was has cost so much, which its payers share.
+  /// Charges the cost of the current query, which its payers share.
   mutating func spend(_ cost: Int, by payers: [QueryPayer]) {
     for payer in payers { spent[payer, default: 0] += max(1, cost / payers.count) }
     if let current { buckets[max(lowest, bucket(of: current))].append(current) }
@@ -62,12 +63,13 @@ struct QueryTurns {
   private func bucket(of payer: QueryPayer) -> Int { min((spent[payer] ?? 0) / step, buckets.count - 1) }
 }
 
-/// A client that pays for the evaluation of live queries and observations, named by whatever tells it from others.
+/// A client that pays for the evaluation of live queries and observations, identified by bits that distinguish it from
+/// others.
 package struct QueryPayer: Hashable, Sendable {
   private let high: UInt64
   private let low: UInt64
 
-  /// The client of these bits.
+  /// Creates the client of these bits.
   package init(_ high: UInt64, _ low: UInt64) {
     self.high = high
     self.low = low

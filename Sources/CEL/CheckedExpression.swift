@@ -1,9 +1,9 @@
 /// An expression that is ready to be evaluated.
 package struct CheckedExpression: Sendable {
-  /// The type of its values, as far as it is known. A value may be null whatever the type is.
+  /// The type of its values, as far as it is known. A value of any type may be null.
   package let type: ExpressionType
-  /// What it may read, as keys of the root object and of what they lead to. What an extracted collection function reads
-  /// is not part of it.
+  /// The keys that it may read: those of the root object, and of the objects that they lead to. Reads of extracted
+  /// collection functions are not included.
   package let reads: KeyReads
   /// The syntax tree, in which extracted collection functions are references.
   package let root: ExpressionNode
@@ -12,7 +12,7 @@ package struct CheckedExpression: Sendable {
   private let program: Program
   private let localCount: Int
 
-  /// Checks `expression`, leniently when faults are left to evaluation.
+  /// Checks `expression`; leniently, if faults are left to evaluation.
   init(
     _ expression: Expression, in environment: any ExpressionEnvironment, isLenient: Bool
   ) throws(ExpressionError) {
@@ -21,8 +21,8 @@ package struct CheckedExpression: Sendable {
     try self.init(expression, root: expression.root, names)
   }
 
-  /// The program for `root`, a tree over the names of `source`. Throws for a pattern that is no regular expression, and
-  /// for a tree that reads too many key paths.
+  /// Creates the program for `root`, a tree with the names of `source`. Throws if a pattern is not a regular
+  /// expression, and if the tree reads too many key paths.
   init(_ source: Expression, root: ExpressionNode, _ names: NameTable) throws(ExpressionError) {
     self.source = source
     self.root = root
@@ -37,13 +37,13 @@ package struct CheckedExpression: Sendable {
     localCount = builder.localCount
   }
 
-  /// A part of the expression by itself; nil where it cannot be one.
+  /// Returns a part of the expression by itself; nil if it cannot be one.
   package func part(_ node: ExpressionNode) -> CheckedExpression? {
     try? CheckedExpression(source, root: node, names)
   }
 
-  /// Evaluates the expression. Its variables and collection functions come from `activation`; what it costs is taken
-  /// from `budget`, as is what those cost. Gives the value or why there is none.
+  /// Evaluates the expression. Its variables and collection functions come from `activation`; its cost and theirs are
+  /// spent from `budget`. Returns the value, or the reason why there is none.
   package func evaluate(
     _ activation: any ExpressionActivation, budget: inout EvaluationBudget
   ) -> Result<ExpressionValue, EvaluationError> {
@@ -55,7 +55,7 @@ package struct CheckedExpression: Sendable {
     _ activation: any ExpressionActivation, local: (number: Int, value: ExpressionValue)?,
     budget: inout EvaluationBudget
   ) -> Result<ExpressionValue, EvaluationError> {
-    // The caller's own frames between an expression and one that is evaluated for it count like a few levels.
+    // The caller's stack frames between an expression and one that is evaluated for it count like a few levels.
     let levels = root.height + CheckedExpression.entryLevels
     let count = max(localCount, local.map { $0.number + 1 } ?? 0)
     var frame = EvaluationFrame(activation, budget, localCount: count)
@@ -65,7 +65,7 @@ package struct CheckedExpression: Sendable {
       try frame.budget.enter(levels: levels)
       defer { frame.budget.leave(levels: levels) }
       let value = try program(&frame)
-      // Lists that are made may share their elements, and be larger than the steps it took to make them.
+      // New lists may share their elements, and be larger than the number of steps that made them.
       try value.spendSize(&frame.budget)
       result = .success(value)
     } catch {
@@ -81,14 +81,14 @@ package struct CheckedExpression: Sendable {
 
   /// Finds the outermost parts that are a collection function over a key path that ends in a list: `sum`, `avg`, `min`,
   /// `max` and `size` of the path, perhaps with `.filter`s after it and one `.map` after those; and `all`, `exists` and
-  /// `exists_one` of the path itself. What is said of an element must read nothing but the element.
+  /// `exists_one` of the path itself. The conditions and transforms must read nothing but the element.
   ///
-  /// Gives the expression with each of them replaced by a reference to its place in the array, whose value evaluation
-  /// asks the activation for.
+  /// Returns the expression with each of them replaced by a reference to its index in the array. Evaluation asks the
+  /// activation for their values.
   package func extractingCollectionFunctions() -> (expression: CheckedExpression, functions: [CollectionFunction]) {
     var extraction = CollectionFunctionExtraction(source, names)
     let root = extraction.rewritten(self.root)
-    // The parts of an expression that has been made can be made.
+    // The parts of a valid expression are valid themselves.
     guard !extraction.functions.isEmpty, let rest = try? CheckedExpression(source, root: root, names) else {
       return (self, [])
     }

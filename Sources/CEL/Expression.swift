@@ -1,17 +1,17 @@
 /// An expression that has been parsed and not yet been checked.
 package struct Expression: Sendable {
-  /// The name by which an expression speaks of the object it belongs to: `this.a` is `a`.
+  /// The name of the object that an expression belongs to: `this.a` is `a`.
   package static let rootVariable = "this"
 
   /// The text it was read from.
   package let text: String
   /// The top of its syntax tree.
   package let root: ExpressionNode
-  /// How many nodes were made for the tree; their numbers are below it.
+  /// The number of nodes that were made for the tree. Their ids are less than it.
   let nodeCount: Int
 
-  /// Reads the text of an expression (CEL language definition, Syntax). Throws the position and the kind of what is
-  /// wrong with it, or which of `limits` it is over.
+  /// Parses the text of an expression (CEL language definition, Syntax). Throws the position and the kind of the fault,
+  /// or which of `limits` the text exceeds.
   package init(parsing text: String, limits: ExpressionLimits = ExpressionLimits()) throws(ExpressionError) {
     self.text = text
     var parser = try Parser(text, limits)
@@ -22,52 +22,53 @@ package struct Expression: Sendable {
     }
   }
 
-  /// Finds the types and the names of the expression in `environment`. Throws the first fault: a name that is not
+  /// Resolves the types and the names of the expression in `environment`. Throws the first fault: a name that is not
   /// declared, a key that an entity does not have, operands that no operator takes.
   package func checked(in environment: any ExpressionEnvironment) throws(ExpressionError) -> CheckedExpression {
     try CheckedExpression(self, in: environment, isLenient: false)
   }
 
-  /// Finds the names of the expression in `environment`, and leaves all faults to evaluation: for values of
-  /// unknown types. Throws only for a pattern that is no regular expression.
+  /// Resolves the names of the expression in `environment`, and leaves all faults to evaluation: for values of unknown
+  /// types. Throws only for a pattern that is not a regular expression.
   package func unchecked(in environment: any ExpressionEnvironment) throws(ExpressionError) -> CheckedExpression {
     try CheckedExpression(self, in: environment, isLenient: true)
   }
 }
 
-/// How large an expression may be and how much its evaluation may cost. Clients send expressions, so that everything
-/// has a limit; one that is over a limit is refused or stopped with an error that says so.
+/// Limits for the size of an expression and the cost of its evaluation. Clients send expressions, so everything is
+/// limited; an expression that exceeds a limit is refused or stopped with an error that says so.
 package struct ExpressionLimits: Sendable, Equatable {
-  /// The most UTF-8 bytes of an expression's text.
+  /// The maximum number of UTF-8 bytes in an expression's text.
   package var textBytes = 16_384
-  /// How deep parentheses, brackets, braces, calls and conditionals may be nested in the text.
+  /// The maximum nesting depth of parentheses, brackets, braces, calls and conditionals in the text.
   package var nestingDepth = 64
-  /// The greatest height of the syntax tree: a chain such as `a + b + c` or `a.b.c` is as high as it is long. Operands
+  /// The maximum height of the syntax tree: a chain such as `a + b + c` or `a.b.c` is as high as it is long. Operands
   /// of `&&` and of `||` are side by side and count once.
   package var treeHeight = 128
-  /// The most nodes of the syntax tree.
+  /// The maximum number of nodes in the syntax tree.
   package var nodes = 8_192
-  /// The cost that one evaluation may spend: see `EvaluationBudget`.
+  /// The maximum cost of one evaluation: see `EvaluationBudget`.
   package var cost = 1_000_000
-  /// How deep evaluation may go in all, expressions that are evaluated for their values within others included.
+  /// The maximum depth of evaluation in total, including expressions that are evaluated for their values within others.
   package var evaluationDepth = 384
 
   /// The defaults.
   package init() {}
 }
 
-/// Why a text is not an expression that can be evaluated: it does not parse, or does not fit the environment's types.
+/// The reason why a text is not an expression that can be evaluated: it does not parse, or does not fit the
+/// environment's types.
 package struct ExpressionError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// Where the fault begins, in Unicode scalars from the start of the text, from 0.
+  /// The start of the fault, in Unicode scalars from the start of the text, from 0.
   package let offset: Int
   /// The line of the fault, from 1.
   package let line: Int
   /// The column of the fault within its line, from 1, in Unicode scalars.
   package let column: Int
-  /// What is wrong, without the position.
+  /// The description of the fault, without the position.
   package let message: String
 
-  /// The fault `message` at the scalar `offset` of `text`.
+  /// Creates the fault `message` at the scalar `offset` of `text`.
   package init(_ message: String, at offset: Int, in text: String) {
     var line = 1
     var column = 1
@@ -86,12 +87,12 @@ package struct ExpressionError: Error, Sendable, Equatable, CustomStringConverti
   package var description: String { "\(line):\(column): \(message)" }
 }
 
-/// How deep lists and maps that an expression makes may be nested. `x.map(y, [[y]])` nests by two, and so does the next
+/// The nesting depth of lists and maps that an expression makes. `x.map(y, [[y]])` nests by two, and so does the next
 /// one that is applied to it: a value that is nested too deep could not be released on a small stack.
 private struct ValueNesting {
   private var variables: [String: Int] = [:]
 
-  /// The depth of the value of `root`, beyond that of values which it is given.
+  /// Returns the depth of the value of `root`, beyond that of the values that it is given.
   static func depth(of root: ExpressionNode) -> Int {
     var nesting = ValueNesting()
     var deepest = 0

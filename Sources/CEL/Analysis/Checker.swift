@@ -1,6 +1,6 @@
 import Support
 
-/// Finds the types of an expression's nodes and what its names stand for (CEL language definition, Gradual Type
+/// Finds the types of an expression's nodes and the meanings of its names (CEL language definition, Gradual Type
 /// Checking).
 struct Checker {
   /// A comprehension's variable in scope.
@@ -8,7 +8,7 @@ struct Checker {
     let name: String
     let number: Int
     let type: ExpressionType
-    /// The keys whose members it may be one of, where that is known.
+    /// The keys whose members it may be one of, if that is known.
     let origins: [ComparedValue]
   }
 
@@ -34,7 +34,7 @@ struct Checker {
     return names
   }
 
-  /// The type of a node, which is noted.
+  /// Determines, records and returns the type of a node.
   private mutating func type(of node: ExpressionNode) -> ExpressionType {
     let type = newType(of: node)
     names.types[node.id] = type
@@ -60,7 +60,7 @@ struct Checker {
     }
   }
 
-  /// Notes a fault, unless faults are left to evaluation. Gives `dyn`, so that no other fault follows from it.
+  /// Records a fault, unless faults are left to evaluation. Returns `dyn`, so that no other fault follows from it.
   private mutating func fault(_ message: String, _ node: ExpressionNode) -> ExpressionType {
     if !isLenient { errors.append(ExpressionError(message, at: node.offset, in: expression.text)) }
     return .dyn
@@ -73,7 +73,8 @@ struct Checker {
     return joined
   }
 
-  /// Only types that can be keys are keys: others would let a type grow without end.
+  /// Returns the type of a map. Only types that can be keys are used for keys: others would let a type grow without
+  /// end.
   private mutating func map(_ entries: [(key: ExpressionNode, value: ExpressionNode)]) -> ExpressionType {
     var key: ExpressionType?
     for entry in entries {
@@ -86,15 +87,15 @@ struct Checker {
     return .map(key ?? .dyn, joined(entries.map(\.value)))
   }
 
-  /// The comprehension's variable `name` that is innermost, nil when there is none.
+  /// Returns the innermost comprehension variable with this name; nil if there is none.
   private func local(_ name: String) -> (number: Int, type: ExpressionType)? {
     locals.last { $0.name == name }.map { ($0.number, $0.type) }
   }
 
-  /// The values that a comprehension's variable, given by its number, is a member of.
+  /// Returns the values that a comprehension's variable, given by its number, is a member of.
   private func origins(ofLocal number: Int) -> [ComparedValue] { locals.last { $0.number == number }?.origins ?? [] }
 
-  /// The types within the scope of a comprehension's variable.
+  /// Returns the types of `nodes` within the scope of a comprehension's variable.
   private mutating func binding(
     _ macro: Comprehension, _ type: ExpressionType, _ node: ExpressionNode, _ nodes: [ExpressionNode?]
   ) -> [ExpressionType?] {
@@ -142,8 +143,8 @@ struct Checker {
     }
   }
 
-  /// Resolves a name with or without dots. The longest name that is declared wins (CEL language definition, Name
-  /// Resolution), but a comprehension's variable hides all that begin with its name.
+  /// Resolves a name with or without dots. The longest declared name wins (CEL language definition, Name Resolution),
+  /// but a comprehension's variable hides all names that begin with its name.
   private mutating func reference(_ node: ExpressionNode) -> ExpressionType {
     if let (parts, isAbsolute) = chain(node) {
       if !isAbsolute, let local = local(parts[0]) {
@@ -161,7 +162,7 @@ struct Checker {
     return selection(node, operand, field)
   }
 
-  /// The type of a variable, or of a type's name; nil when it is neither.
+  /// Returns the type of a variable or of a type's name; nil if the name is neither.
   private mutating func declared(_ name: String, _ node: ExpressionNode) -> ExpressionType? {
     if let type = environment.type(ofVariable: name) {
       names.meanings[node.id] = .variable(name, index: environment.index(ofVariable: name) ?? -1)
@@ -232,7 +233,8 @@ struct Checker {
     return applied(node, function, types, isMember: target != nil)
   }
 
-  /// The function whose name holds a dot, such as `strings.quote`, unless the name before the dot is a variable.
+  /// Returns the function whose name contains a dot, such as `strings.quote`, unless the name before the dot is a
+  /// variable.
   private func qualified(_ name: String, _ target: ExpressionNode) -> FunctionDefinition? {
     guard case .identifier(let space, _) = target.kind else { return nil }
     guard local(space) == nil, environment.type(ofVariable: space) == nil else { return nil }
@@ -266,7 +268,7 @@ struct Checker {
 
   // MARK: Operators
 
-  /// The types that arithmetic takes, and what it gives. Lists have a rule of their own.
+  /// The operand types of arithmetic, and the types of the results. Lists have a separate rule.
   private static let arithmetic: [BinaryOperator: [FunctionDefinition.Overload]] = {
     func same(_ types: [ExpressionType]) -> [FunctionDefinition.Overload] {
       types.map { FunctionDefinition.Overload(arguments: [$0, $0], result: $0) }
@@ -317,7 +319,7 @@ struct Checker {
     }
   }
 
-  /// The result of the overload that takes `arguments`: `dyn` when more than one might, nil when none does.
+  /// Returns the result of the overload that takes `arguments`: `dyn` if more than one might, nil if none does.
   private static func result(_ overloads: [FunctionDefinition.Overload], _ arguments: [ExpressionType])
     -> ExpressionType?
   {
@@ -367,7 +369,7 @@ struct Checker {
 
   // Comparisons that can never hold, because one side is a literal that the other side can never be.
 
-  /// Notes a fault where a comparison of two operands can never hold, at the literal.
+  /// Records a fault, at the literal, if a comparison of two operands can never hold.
   private mutating func checkLiterals(_ sign: BinaryOperator, _ left: ExpressionNode, _ right: ExpressionNode) {
     checkLiteral(sign, left, literal: right)
     checkLiteral(sign, right, literal: left)
@@ -378,14 +380,14 @@ struct Checker {
     let isEquality = sign == .equal || sign == .notEqual
     var mistake: String?
     for compared in compared(operand) {
-      // One that can be equal is enough.
+      // One source that can be equal is enough.
       guard let found = environment.mistake(comparing: compared, with: value, isEquality: isEquality) else { return }
       mistake = mistake ?? found
     }
     if let mistake { _ = fault(mistake, literal) }
   }
 
-  /// Returns all that is known of an operand, for each thing that it may be; nothing beyond its type gives none.
+  /// Returns all that is known of an operand, for each thing that it may be; none if only its type is known.
   private func compared(_ operand: ExpressionNode) -> [ComparedValue] {
     if case .object(let entity) = names.types[operand.id] { return [.object(entity)] }
     if case .literal = operand.kind { return [] }
@@ -445,7 +447,7 @@ struct Checker {
     return members
   }
 
-  /// What a node is whatever is evaluated: a literal, or the moment that one names.
+  /// Returns the constant value of a node: a literal, or the instant that a literal names; nil for any other node.
   private static func constant(_ node: ExpressionNode) -> ExpressionValue? {
     switch node.kind {
     case .literal(let literal): return literal
@@ -456,7 +458,7 @@ struct Checker {
     }
   }
 
-  /// Notes a fault where `timestamp("…")` names no moment, if the environment wants that known.
+  /// Records a fault if `timestamp("…")` does not name an instant and the environment asks for that check.
   private mutating func checkTimestamp(_ arguments: [ExpressionNode]) {
     guard environment.refusesBadTimestamps, arguments.count == 1, case .literal(.string(let text)) = arguments[0].kind,
       ExpressionTimestamp(parsing: text) == nil
@@ -464,7 +466,7 @@ struct Checker {
     _ = fault("\(ExpressionValue.string(text).debugText) is not a timestamp such as 2010-03-01T12:00:00Z", arguments[0])
   }
 
-  /// What may be done about operands that an operator does not take; nothing where no advice is to be had.
+  /// Returns advice on operands that an operator does not take; an empty text if there is none.
   private static func hint(_ sign: BinaryOperator, _ left: ExpressionType, _ right: ExpressionType) -> String {
     if left.isNumber, right.isNumber, sign != .modulo, sign != .contained {
       let other = left == .double ? right : left
@@ -492,19 +494,19 @@ extension ExpressionType {
   }
 }
 
-/// What the checker found out about the nodes of an expression, by their numbers.
+/// The checker's results for the nodes of an expression, by their numbers.
 struct NameTable: Sendable {
   /// The type of each node.
   var types: [ExpressionType]
-  /// What names stand for.
+  /// The meanings of names.
   var meanings: [Int: NameMeaning] = [:]
 
   init(nodeCount: Int) { types = Array(repeating: .dyn, count: nodeCount) }
 }
 
-/// What a name in an expression stands for.
+/// The meaning of a name in an expression.
 enum NameMeaning: Sendable {
-  /// A variable of the environment, whose name may hold dots, and its number or -1.
+  /// A variable of the environment, whose name may contain dots, and its number or -1.
   case variable(String, index: Int)
   /// A comprehension's variable, by its number.
   case local(Int)

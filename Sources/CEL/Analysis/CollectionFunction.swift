@@ -1,18 +1,18 @@
-/// A function over the elements of a list that can be kept up to date as elements come, go and change, because each
-/// contributes on its own.
+/// A function over the elements of a list that can be kept up to date as elements are added, removed and changed,
+/// because each contributes on its own.
 ///
-/// How contributions make the value (evaluation at once gives the same):
-/// - `sum`: of numbers, nulls counting as 0, in decimal (`DecimalSum`); 0 of the function's type when there is no
-///   number. All int: int, an error when out of range; all uint: uint; otherwise double.
-/// - `avg`: the exact sum as a double divided by the number of contributions, nulls included; null when there are none.
-/// - `min`, `max`: by `ExpressionValue.aggregateOrder`, nulls left out; null when there are none.
+/// The value results from the contributions as follows (direct evaluation gives the same):
+/// - `sum`: of numbers, nulls counting as 0, in decimal (`DecimalSum`); 0 of the function's type if there is no number.
+///   All int: int, an error if out of range; all uint: uint; otherwise double.
+/// - `avg`: the exact sum as a double divided by the number of contributions, nulls included; null if there are none.
+/// - `min`, `max`: by `ExpressionValue.aggregateOrder`, nulls left out; null if there are none.
 /// - `size`: the number of contributions.
-/// - For those, an error in any element is the error of the function.
-/// - `all`: false when any is false, else an error when any element has one, else true.
-/// - `exists`: true when any is true, else an error when any has one, else false.
-/// - `existsOne`: an error when any has one, else whether exactly one is true.
+/// - For all of these, an error in any element is the error of the function.
+/// - `all`: false if any is false, else an error if any element has one, else true.
+/// - `exists`: true if any is true, else an error if any element has one, else false.
+/// - `existsOne`: an error if any element has one, else true if exactly one is true, else false.
 package struct CollectionFunction: Sendable {
-  /// Which function it is.
+  /// The kind of a collection function.
   package enum Function: String, Sendable, CaseIterable {
     case sum, avg, min, max, size, all, exists
     case existsOne = "exists_one"
@@ -24,15 +24,16 @@ package struct CollectionFunction: Sendable {
   package let path: [String]
   /// The conditions that an element must meet, in order.
   package let filters: [ElementExpression]
-  /// What an element contributes: its transform, or the predicate of `all`, `exists` and `existsOne`. Nil: itself.
+  /// The expression for the contribution of an element: its transform, or the predicate of `all`, `exists` and
+  /// `existsOne`. Nil if an element contributes itself.
   package let transform: ElementExpression?
   /// The type of the function's value.
   package let resultType: ExpressionType
-  /// What is read of each element.
+  /// The keys that are read of each element.
   package let elementReads: KeyReads
 
-  /// What `element` contributes, nil when a condition leaves it out. Fails when a condition or the transform fails,
-  /// when a condition is not a bool, or when the predicate of `all`, `exists` and `existsOne` is not one.
+  /// Returns the contribution of `element`; nil if a condition excludes it. Fails if a condition or the transform
+  /// fails, if a condition is not a bool, or if the predicate of `all`, `exists` and `existsOne` is not one.
   package func contribution(
     of element: ExpressionValue, budget: inout EvaluationBudget
   ) -> Result<ExpressionValue?, EvaluationError> {
@@ -56,7 +57,7 @@ package struct CollectionFunction: Sendable {
   }
 }
 
-/// An expression of one variable, the element of a list, and of nothing else.
+/// An expression of a single variable, which is the element of a list.
 package struct ElementExpression: Sendable {
   /// The type of the expression's values.
   package var type: ExpressionType { expression.type }
@@ -64,7 +65,7 @@ package struct ElementExpression: Sendable {
   /// The number of the variable.
   fileprivate let number: Int
 
-  /// The value for `element`, or why there is none.
+  /// Returns the value for `element`, or the reason why there is none.
   package func evaluate(
     _ element: ExpressionValue, budget: inout EvaluationBudget
   ) -> Result<ExpressionValue, EvaluationError> {
@@ -85,7 +86,7 @@ private final class NoVariables: ExpressionActivation {
 
 /// Replaces collection functions in a tree.
 struct CollectionFunctionExtraction {
-  /// A list that is a key path, with what is done to its elements.
+  /// A list that is a key path, with the operations on its elements.
   private struct Source {
     let path: [String]
     var filters: [ElementExpression] = []
@@ -98,7 +99,7 @@ struct CollectionFunctionExtraction {
 
   init(_ source: Expression, _ names: NameTable) { (self.source, self.names) = (source, names) }
 
-  /// The tree with references to functions, which are added to `functions`.
+  /// Returns the tree with references to functions, which are added to `functions`.
   mutating func rewritten(_ node: ExpressionNode) -> ExpressionNode {
     if let function = function(node) {
       functions.append(function)
@@ -108,7 +109,7 @@ struct CollectionFunctionExtraction {
     return node.replacingChildren { rewritten($0) }
   }
 
-  /// The collection function that a node is, or nil.
+  /// Returns the collection function that a node is; nil if it is none.
   private func function(_ node: ExpressionNode) -> CollectionFunction? {
     switch node.kind {
     case .call(let name, let target, let arguments):
@@ -138,7 +139,7 @@ struct CollectionFunctionExtraction {
       resultType: names.types[node.id], elementReads: reads)
   }
 
-  /// A path, its filters, and perhaps what its elements become.
+  /// Returns a path, its filters and its transform, if there is one; nil if the node is anything else.
   private func transformed(_ node: ExpressionNode) -> Source? {
     guard case .comprehension(let macro) = node.kind, macro.function == .map else { return filtered(node) }
     guard var source = filtered(macro.range), let transform = element(node, macro.transform) else { return nil }
@@ -150,7 +151,7 @@ struct CollectionFunctionExtraction {
     return source
   }
 
-  /// A path and its filters.
+  /// Returns a path and its filters; nil if the node is anything else.
   private func filtered(_ node: ExpressionNode) -> Source? {
     guard case .comprehension(let macro) = node.kind else { return path(node).map { Source(path: $0) } }
     guard macro.function == .filter, var source = filtered(macro.range) else { return nil }
@@ -159,7 +160,7 @@ struct CollectionFunctionExtraction {
     return source
   }
 
-  /// The keys of a path from the root object that ends in a list, or nil when the node is none.
+  /// Returns the keys of a path from the root object that ends in a list; nil if the node is not such a path.
   private func path(_ node: ExpressionNode) -> [String]? {
     guard case .list = names.types[node.id] else { return nil }
     return keys(node)
@@ -173,14 +174,15 @@ struct CollectionFunctionExtraction {
     return keys(operand).map { $0 + [field] }
   }
 
-  /// A part of a macro as an expression of the element alone; nil when it reads anything else.
+  /// Returns a part of a macro as an expression of the element alone; nil if it reads anything else.
   private func element(_ node: ExpressionNode, _ part: ExpressionNode?) -> ElementExpression? {
     guard let part, case .binds(let number)? = names.meanings[node.id], isClosed(part, number) else { return nil }
     guard let expression = try? CheckedExpression(source, root: part, names) else { return nil }
     return ElementExpression(expression: expression, number: number)
   }
 
-  /// Whether a part reads no variable but that with the number and those that it binds, whose numbers are higher.
+  /// Returns true if a part reads no variable except the one with this number and those that it binds, whose numbers
+  /// are higher.
   private func isClosed(_ node: ExpressionNode, _ number: Int) -> Bool {
     switch names.meanings[node.id] {
     case .variable: return false
@@ -188,7 +190,7 @@ struct CollectionFunctionExtraction {
     default: break
     }
     if case .call = node.kind, case .function(let function)? = names.meanings[node.id], function.name.contains(".") {
-      // The name in front of `strings.quote` is no variable.
+      // The name in front of `strings.quote` is not a variable.
       return node.kind.children.dropFirst().allSatisfy { isClosed($0, number) }
     }
     return node.kind.children.allSatisfy { isClosed($0, number) }

@@ -1,5 +1,5 @@
 /// The type of an expression as far as it is known before evaluation (CEL language definition, Gradual Type Checking).
-/// A value of any type may also be null when it is evaluated: keys have no values at times.
+/// A value of any type may also be null when it is evaluated, because keys may have no value.
 package indirect enum ExpressionType: Sendable, Hashable {
   /// Only null.
   case null
@@ -25,14 +25,14 @@ package indirect enum ExpressionType: Sendable, Hashable {
   case list(ExpressionType)
   /// A map.
   case map(ExpressionType, ExpressionType)
-  /// Anything: known only when evaluated.
+  /// Any type: known only when evaluated.
   case dyn
   /// An object of the entity with this name.
   case object(String)
 
   // MARK: Relations
 
-  /// Whether a value of this type can be an argument where `parameter` is wanted, as far as is known.
+  /// Returns true if a value of this type can be an argument for `parameter`, as far as is known.
   func isAssignable(to parameter: ExpressionType) -> Bool {
     switch (self, parameter) {
     case (.dyn, _), (_, .dyn): true
@@ -43,8 +43,8 @@ package indirect enum ExpressionType: Sendable, Hashable {
     }
   }
 
-  /// Whether values of both types may be compared with `==`: any with null, numbers of all types with one another, an
-  /// object with its reference text, and objects of all entities, since one may extend the other.
+  /// Returns true if values of both types may be compared with `==`: any with null, numbers of all types with one
+  /// another, an object with its reference text, and objects of all entities, since one may extend the other.
   func isComparable(with other: ExpressionType) -> Bool {
     switch (self, other) {
     case (.dyn, _), (_, .dyn), (.null, _), (_, .null): true
@@ -56,7 +56,7 @@ package indirect enum ExpressionType: Sendable, Hashable {
     }
   }
 
-  /// Whether values of both types have an order.
+  /// Returns true if values of both types have an order.
   func isOrdered(with other: ExpressionType) -> Bool {
     switch (self, other) {
     case (.dyn, .dyn): true
@@ -66,7 +66,7 @@ package indirect enum ExpressionType: Sendable, Hashable {
     }
   }
 
-  /// Whether it is one of the types of numbers.
+  /// True if it is a number type.
   var isNumber: Bool { self == .int || self == .uint || self == .double }
 
   private var isOrdered: Bool {
@@ -76,7 +76,8 @@ package indirect enum ExpressionType: Sendable, Hashable {
     }
   }
 
-  /// The type of what may have either type, nil when none but `dyn` fits. Null fits all: any value may be null.
+  /// Returns the common type of two values; nil if none but `dyn` fits. Null fits every type, because any value may be
+  /// null.
   func joined(with other: ExpressionType) -> ExpressionType? {
     switch (self, other) {
     case (.null, _): other
@@ -91,7 +92,7 @@ package indirect enum ExpressionType: Sendable, Hashable {
 }
 
 extension ExpressionType: CustomStringConvertible {
-  /// As messages show it, such as `list(int)`.
+  /// The text in messages, such as `list(int)`.
   package var description: String {
     switch self {
     case .null: "null"

@@ -1,21 +1,21 @@
 /// The keys that an expression may read, as a tree of key paths.
 package struct KeyReads: Sendable, Equatable {
-  /// What is read below each key of an object. A key that is itself a value has no children.
+  /// The reads below each key of an object. A key whose value itself is read has no children.
   package var children: [String: KeyReads] = [:]
-  /// Zero or one: what is read of the elements.
+  /// The reads of the elements: none or one.
   private var elementReads: [KeyReads] = []
 
-  /// Reads nothing.
+  /// Creates a tree without reads.
   package init() {}
 
-  /// What is read of each element of a list; nil when none is visited. `{}` when elements are visited and none of their
+  /// The reads of each element of a list; nil if none is visited, and `{}` if elements are visited and none of their
   /// keys is read.
   package var elements: KeyReads? {
     get { elementReads.first }
     set { elementReads = newValue.map { [$0] } ?? [] }
   }
 
-  /// Whether neither keys nor elements are read.
+  /// True if neither keys nor elements are read.
   package var isEmpty: Bool { children.isEmpty && elementReads.isEmpty }
 
   /// Adds all that `other` reads.
@@ -52,16 +52,16 @@ extension KeyReads: CustomStringConvertible {
 
 /// Finds the key paths that an expression may read, by evaluating it with paths for values.
 struct ReadsAnalysis {
-  /// What a value may be: places in the tree of reads, and what the values within it may be.
+  /// The possible origins of a value: places in the tree of reads, and the possible origins of the values within it.
   private struct Origins {
     var places: Set<Int> = []
-    /// Zero or one: what the elements of a list, or the values of a map, that the expression makes may be.
+    /// The possible origins of the elements of a list, or the values of a map, that the expression makes: none or one.
     var contents: [Origins] = []
   }
 
-  /// The most key paths that an expression may read: `(c ? x.a : x.b)` twice reads four of `x`, and so on.
+  /// The maximum number of key paths that an expression may read: `(c ? x.a : x.b)` twice reads four of `x`, and so on.
   private static let placeLimit = 1_024
-  /// The most keys of a path.
+  /// The maximum number of keys of a path.
   private static let depthLimit = 64
 
   /// A node of the tree of reads, in an array so that a place is a number.
@@ -78,10 +78,10 @@ struct ReadsAnalysis {
 
   private init(_ names: NameTable) { self.names = names }
 
-  /// What `root` may read. What comprehension variables that are bound outside of it lead to is not part of it, except
-  /// with `element`: then the keys of that variable are the root's.
+  /// Returns the key paths that `root` may read. Reads through comprehension variables that are bound outside of `root`
+  /// are not included, except with `element`: then the keys of that variable are the root's.
   ///
-  /// Gives nil when these are more paths, or longer ones, than an expression may read.
+  /// Returns nil if there are more paths, or longer ones, than an expression may read.
   static func reads(of root: ExpressionNode, _ names: NameTable, element: Int? = nil) -> KeyReads? {
     var analysis = ReadsAnalysis(names)
     if let element { analysis.locals[element] = Origins(places: [0]) }
@@ -110,7 +110,7 @@ struct ReadsAnalysis {
     return elements
   }
 
-  /// A new place, or one that is there already once there are too many.
+  /// Returns a new place, or an existing one once there are too many.
   private mutating func newPlace(below place: Int) -> Int {
     let depth = tree[place].depth + 1
     isTooLarge = isTooLarge || tree.count >= ReadsAnalysis.placeLimit || depth > ReadsAnalysis.depthLimit
@@ -139,7 +139,7 @@ struct ReadsAnalysis {
     return union
   }
 
-  /// What the value of `node` may be; what is read on the way is noted.
+  /// Returns the possible origins of the value of `node`, and records what is read on the way.
   private mutating func origins(of node: ExpressionNode) -> Origins {
     switch node.kind {
     case .literal, .collectionFunction: return Origins()

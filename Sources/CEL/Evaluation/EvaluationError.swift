@@ -1,5 +1,5 @@
-/// Why an expression has no value. `&&`, `||`, `all` and `exists` absorb it where the other operand decides
-/// (CEL language definition, Logical Operators), unless a limit was reached.
+/// The reason why an expression has no value. `&&`, `||`, `all` and `exists` absorb it if another operand decides (CEL
+/// language definition, Logical Operators), unless a limit was reached.
 package struct EvaluationError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The kind of a fault.
   package enum Kind: String, Sendable {
@@ -7,7 +7,7 @@ package struct EvaluationError: Error, Sendable, Equatable, CustomStringConverti
     case noSuchOverload
     /// A map or an object has no such key.
     case noSuchKey
-    /// Nothing is known by this name.
+    /// The name is not declared.
     case undeclaredReference
     /// An integer was divided by 0.
     case divisionByZero
@@ -21,21 +21,21 @@ package struct EvaluationError: Error, Sendable, Equatable, CustomStringConverti
     case costLimitExceeded
     /// The evaluation was nested deeper than it may be.
     case depthLimitExceeded
-    /// A value that the caller should have given could not be had.
+    /// A value that the caller should have provided is not available.
     case unavailable
   }
 
   /// The kind.
   package let kind: Kind
-  /// What is wrong, for people.
+  /// The description of the fault, for people.
   package let message: String
 
-  /// A fault of `kind`.
+  /// Creates a fault of `kind`.
   package init(_ kind: Kind, _ message: String) {
     (self.kind, self.message) = (kind, message)
   }
 
-  /// Whether a limit was reached: such a fault ends the whole evaluation and nothing absorbs it.
+  /// True if a limit was reached: such a fault ends the whole evaluation and is never absorbed.
   package var isLimit: Bool { kind == .costLimitExceeded || kind == .depthLimitExceeded }
 
   /// `kind: message`.

@@ -1,19 +1,19 @@
 /// An expression that is ready to be evaluated: names are numbers, operators are code. The program of a node calls
-/// those of its operands. Each spends one step, and throws why there is no value.
+/// those of its operands. Each spends one step, and throws the reason if there is no value.
 typealias Program = @Sendable (inout EvaluationFrame) throws(EvaluationError) -> ExpressionValue
 
 /// Makes the program of a checked tree.
 struct ProgramBuilder {
   private let source: Expression
   private let names: NameTable
-  /// How many comprehension variables are in scope at once at most.
+  /// The maximum number of comprehension variables that are in scope at once.
   private(set) var localCount = 0
 
   init(_ source: Expression, _ names: NameTable) { (self.source, self.names) = (source, names) }
 
-  /// The program of `node`. Throws where a constant pattern is no regular expression.
+  /// Returns the program of `node`. Throws if a constant pattern is not a regular expression.
   ///
-  /// What calls itself over others for nested nodes is cut into small functions: their frames lie on one stack.
+  /// Functions that call one another recursively for nested nodes are small, because their frames are on one stack.
   mutating func program(for node: ExpressionNode) throws(ExpressionError) -> Program {
     switch node.kind {
     case .literal(let value): Programs.literal(value)
@@ -83,7 +83,7 @@ struct ProgramBuilder {
     return try made(node, operands, programs(for: operands))
   }
 
-  /// The receiver and the arguments of a call. The name in front of `strings.quote` is no receiver.
+  /// Returns the receiver and the arguments of a call. The name in front of `strings.quote` is not a receiver.
   private func operands(_ node: ExpressionNode) -> [ExpressionNode] {
     guard case .call(let name, _, let arguments) = node.kind else { return [] }
     guard case .function(let function)? = names.meanings[node.id] else { return [] }
@@ -166,7 +166,7 @@ enum Programs {
     }
   }
 
-  /// A name that stands for nothing, in an expression whose faults are left to evaluation.
+  /// A name without a meaning, in an expression whose faults are left to evaluation.
   static func failure(_ message: String) -> Program {
     { (frame) throws(EvaluationError) in
       try frame.budget.spend()
@@ -193,7 +193,7 @@ enum Programs {
     }
   }
 
-  /// `sum` of a list whose type of elements is known, which decides what the sum of none is.
+  /// `sum` of a list with a known element type, which decides the value for an empty list.
   static func sum(_ operand: @escaping Program, emptyValue: ExpressionValue) -> Program {
     { (frame) throws(EvaluationError) in
       try frame.budget.spend()
@@ -201,7 +201,7 @@ enum Programs {
     }
   }
 
-  /// The values of operands, in order.
+  /// Returns the values of operands, in order.
   private static func values(
     _ operands: [Program], _ frame: inout EvaluationFrame
   ) throws(EvaluationError) -> [ExpressionValue] {
@@ -403,8 +403,8 @@ enum Programs {
     }
   }
 
-  /// Operands joined by `&&`, of which false is decisive, or by `||`, of which true is: one that decides makes errors
-  /// of the others disappear, whatever their order (CEL language definition, Logical Operators).
+  /// Operands joined by `&&`, of which false is decisive, or by `||`, of which true is. A decisive operand hides errors
+  /// of the others, whatever their order (CEL language definition, Logical Operators).
   static func logical(_ operands: [Program], decisive: Bool) -> Program {
     { (frame) throws(EvaluationError) in
       try frame.budget.spend()
@@ -429,13 +429,13 @@ enum Programs {
 
   // MARK: Macros
 
-  /// What a macro visits, and where its variable is kept.
+  /// The range of a macro, and the number of its variable.
   struct Range: Sendable {
     let macro: Comprehension.Function
     let operand: Program
     let variable: Int
 
-    /// The elements: those of a list, or the keys of a map. Throws when the range is neither.
+    /// Returns the elements: those of a list, or the keys of a map. Throws if the range is neither.
     fileprivate func elements(_ frame: inout EvaluationFrame) throws(EvaluationError) -> ExpressionList {
       try frame.budget.spend()
       let range = try operand(&frame)
@@ -454,8 +454,8 @@ enum Programs {
     }
   }
 
-  /// `all`, of which false is decisive, or `exists`, of which true is: an element that decides makes errors of the
-  /// others disappear (CEL language definition, Macros).
+  /// `all`, of which false is decisive, or `exists`, of which true is. A decisive element hides errors of the others
+  /// (CEL language definition, Macros).
   static func quantifier(_ range: Range, _ predicate: @escaping Program, decisive: Bool) -> Program {
     { (frame) throws(EvaluationError) in
       let elements = try range.elements(&frame)
@@ -469,7 +469,7 @@ enum Programs {
     }
   }
 
-  /// `exists_one`: an error of any element is its error.
+  /// `exists_one`: an error of any element is the error of the macro.
   static func uniqueness(_ range: Range, _ predicate: @escaping Program) -> Program {
     { (frame) throws(EvaluationError) in
       let elements = try range.elements(&frame)
@@ -482,7 +482,8 @@ enum Programs {
     }
   }
 
-  /// `map` or `filter`: what `transform` makes, or themselves, of the elements that meet `predicate`, or all.
+  /// `map` or `filter`: the results of `transform`, or the elements themselves, for the elements that meet `predicate`,
+  /// or for all.
   static func transform(_ range: Range, where predicate: Program?, _ transform: Program?) -> Program {
     { (frame) throws(EvaluationError) in
       let elements = try range.elements(&frame)
@@ -511,12 +512,12 @@ struct EvaluationFrame {
   }
 }
 
-/// The first error of operands of which another one may decide.
+/// The first error of operands, of which another one may still decide.
 private struct AbsorbedError {
   private var error: EvaluationError?
 
-  /// Whether the value of `operand` is `decisive`. An error is kept, and so is a value that is not a bool; one that
-  /// ends the evaluation is thrown.
+  /// Returns true if the value of `operand` is `decisive`. An error is stored, and so is a value that is not a bool; an
+  /// error that ends the evaluation is thrown.
   mutating func decides(
     _ operand: Program, _ decisive: Bool, _ frame: inout EvaluationFrame
   ) throws(EvaluationError) -> Bool {
@@ -529,21 +530,21 @@ private struct AbsorbedError {
     }
   }
 
-  /// Throws the error that was kept, if there was any.
+  /// Throws the stored error, if there is any.
   func rethrow() throws(EvaluationError) {
     if let error { throw error }
   }
 }
 
 extension ExpressionValue {
-  /// The value of a condition. Throws when it is not a bool.
+  /// Returns the value of a condition. Throws if it is not a bool.
   fileprivate func flag() throws(EvaluationError) -> Bool {
     guard case .bool(let flag) = self else { throw .notBool(self) }
     return flag
   }
 }
 
-/// The operators of numbers, times, and of what can be put together (CEL language definition, Numeric Values,
+/// The operators of numbers, times, and values that can be concatenated (CEL language definition, Numeric Values,
 /// Overflow).
 private enum Arithmetic {
   @inline(__always)
@@ -576,7 +577,7 @@ private enum Arithmetic {
     return result.partialValue
   }
 
-  /// `+` and `-` of values that are not numbers. What is put together costs its size.
+  /// `+` and `-` of values that are not numbers. Concatenation costs the size of the result.
   static func others(
     _ sign: BinaryOperator, _ left: ExpressionValue, _ right: ExpressionValue, _ budget: inout EvaluationBudget
   ) throws(EvaluationError) -> ExpressionValue {

@@ -1,5 +1,5 @@
-/// Keyway's functions of a list: `sum`, `avg`, `min` and `max`. How elements make the value is said at
-/// `CollectionFunction`, whose value is the same.
+/// Keyway's functions of a list: `sum`, `avg`, `min` and `max`. `CollectionFunction`, whose value is the same,
+/// describes how the value results from the elements.
 enum AggregateFunctions {
   static let all = [sum, avg, min, max]
 
@@ -30,7 +30,7 @@ enum AggregateFunctions {
     try fold("max", arguments[0], &budget, ExtremeFold(sign: 1))
   }
 
-  /// What `sum` is when there is no number in a list of `type`: 0 of the type of its elements, if that is known.
+  /// Returns the `sum` of a list of `type` without a number: 0 of the type of its elements, if that is known.
   static func emptySum(of type: ExpressionType) -> ExpressionValue {
     switch type {
     case .list(.double): .double(0)
@@ -39,7 +39,7 @@ enum AggregateFunctions {
     }
   }
 
-  /// The sum of a list. Throws when an element is not a number, or when a sum of integers is out of range.
+  /// Returns the sum of a list. Throws if an element is not a number, or if a sum of integers is out of range.
   static func sum(
     _ list: ExpressionValue, emptyValue: ExpressionValue, _ budget: inout EvaluationBudget
   ) throws(EvaluationError) -> ExpressionValue {
@@ -59,11 +59,11 @@ enum AggregateFunctions {
   }
 }
 
-/// Makes one value from the elements of a list.
+/// Combines the elements of a list into one value.
 protocol ListFold {
-  /// Adds an element. Throws when it is not of a type that the function takes.
+  /// Adds an element. Throws if it is not of a type that the function takes.
   mutating func add(_ element: ExpressionValue, _ budget: inout EvaluationBudget) throws(EvaluationError)
-  /// The value of all that was added. Throws when it is out of range.
+  /// Returns the value of all added elements. Throws if it is out of range.
   func value() throws(EvaluationError) -> ExpressionValue
 }
 
@@ -128,7 +128,7 @@ struct ExtremeFold: ListFold {
   mutating func add(_ element: ExpressionValue, _ budget: inout EvaluationBudget) throws(EvaluationError) {
     guard !element.isNull else { return }
     guard let best else {
-      // Compared with itself so that a list of one value of a type without an order is a fault too.
+      // Compared with itself, so that a single value of a type without an order is a fault too.
       _ = try element.aggregateOrder(to: element, budget: &budget)
       self.best = element
       return

@@ -14,19 +14,19 @@ package struct DecimalSum: Sendable {
   private var negativeInfinities = 0
   private var notNumbers = 0
 
-  /// The sum of nothing: 0.
+  /// Creates an empty sum, which is 0.
   package init() {}
 
   /// Adds a double; infinities and NaN are counted.
   package mutating func add(_ number: Double) { add(number, 1) }
 
-  /// Takes a double away that was added.
+  /// Removes a double that was added.
   package mutating func remove(_ number: Double) { add(number, -1) }
 
   /// Adds an integer.
   package mutating func add(_ number: Int64) { add(Int128(number), exponent: 0) }
 
-  /// Takes an integer away that was added.
+  /// Removes an integer that was added.
   package mutating func remove(_ number: Int64) { add(-Int128(number), exponent: 0) }
 
   /// Adds an unsigned integer.
@@ -58,7 +58,7 @@ package struct DecimalSum: Sendable {
 
   // MARK: Results
 
-  /// The value that infinities and NaN make of the sum, nil when there are none.
+  /// The value that infinities and NaN give the sum; nil if there are none.
   private var special: Double? {
     if notNumbers > 0 || (positiveInfinities > 0 && negativeInfinities > 0) { return .nan }
     if positiveInfinities > 0 { return .infinity }
@@ -68,13 +68,13 @@ package struct DecimalSum: Sendable {
   /// The sum, correctly rounded.
   package var sum: Double { special ?? exact.rounded(dividedBy: 1) }
 
-  /// The sum when it is an integer of 64 bits, else nil.
+  /// The sum, if it is an integer of 64 bits; otherwise nil.
   package var integerSum: Int64? { special == nil ? exact.integer.flatMap(Int64.init(exactly:)) : nil }
 
-  /// The sum when it is an unsigned integer of 64 bits, else nil.
+  /// The sum, if it is an unsigned integer of 64 bits; otherwise nil.
   package var unsignedSum: UInt64? { special == nil ? exact.integer.flatMap(UInt64.init(exactly:)) : nil }
 
-  /// The sum divided by `count`, correctly rounded; nil when `count` is not above 0.
+  /// Returns the sum divided by `count`, correctly rounded; nil if `count` is not above 0.
   package func average(count: Int) -> Double? {
     guard count > 0 else { return nil }
     return special ?? exact.rounded(dividedBy: count)
@@ -89,7 +89,7 @@ package struct DecimalSum: Sendable {
     return ExactDecimal(big: total, exponent: lowest)
   }
 
-  /// The total in units of 10^`lowest`, nil when that takes more than 128 bits.
+  /// Returns the total in units of 10^`lowest`; nil if that takes more than 128 bits.
   private static func smallTotal(_ buckets: [Bucket], _ lowest: Int) -> Int128? {
     var total: Int128 = 0
     for bucket in buckets {
@@ -102,8 +102,8 @@ package struct DecimalSum: Sendable {
     return total
   }
 
-  /// The value of `sum` over numbers of these kinds: `emptyValue` when there are none, an int or a uint when all are,
-  /// else a double. Throws `outOfRange` when a sum of integers is out of range.
+  /// Returns the value of `sum` over numbers of these kinds: `emptyValue` if there are none, an int or a uint if all
+  /// are, otherwise a double. Throws `outOfRange` if a sum of integers is out of range.
   package func value(
     _ kinds: NumberKinds, emptyValue: ExpressionValue
   ) throws(EvaluationError) -> ExpressionValue {
@@ -120,16 +120,16 @@ package struct DecimalSum: Sendable {
   }
 }
 
-/// How many numbers of each type have been added to a sum: they decide the type of the sum.
+/// The numbers of values of each type that have been added to a sum: they decide the type of the sum.
 package struct NumberKinds: Sendable, Equatable {
-  /// How many of type int.
+  /// The number of values of type int.
   package var ints = 0
-  /// How many of type uint.
+  /// The number of values of type uint.
   package var uints = 0
-  /// How many of type double.
+  /// The number of values of type double.
   package var doubles = 0
 
-  /// None.
+  /// Creates counts of 0.
   package init() {}
 }
 
@@ -158,7 +158,7 @@ private struct ExactDecimal {
     }
   }
 
-  /// The value when it is an integer of at most 127 bits.
+  /// The value, if it is an integer of at most 127 bits; otherwise nil.
   var integer: Int128? {
     if case .small(let mantissa) = mantissa, exponent <= 0, let power = PowersOfTen.small(-exponent) {
       return mantissa % power == 0 ? mantissa / power : nil
@@ -169,7 +169,7 @@ private struct ExactDecimal {
     return remainder == 0 ? Int128(exactly: quotient) : nil
   }
 
-  /// The value divided by `divisor`, which must be above 0, rounded once.
+  /// Returns the value divided by `divisor`, which must be above 0, rounded once.
   func rounded(dividedBy divisor: Int) -> Double {
     // Two integers below 2^53 are exact doubles, and the division of doubles is rounded once.
     if case .small(let mantissa) = mantissa {
@@ -218,7 +218,7 @@ private struct BigRatio {
       mantissa >>= dropped
       if rest > half || (rest == half && (isAboveHalf || mantissa & 1 == 1)) { mantissa += 1 }
     }
-    // Both factors are exact, and the product is: the mantissa has been cut to the bits that are there.
+    // Both factors are exact, and so is the product: the mantissa has been cut to the available bits.
     return BigRatio.scaled(Double(mantissa), by: shift + dropped)
   }
 
@@ -234,7 +234,7 @@ private enum PowersOfTen {
     (0..<exponent).reduce(Int128(1)) { power, _ in power * 10 }
   }
 
-  /// 10^`exponent` as an integer of 128 bits, nil when it is none.
+  /// Returns 10^`exponent` as an integer of 128 bits; nil if it does not fit.
   static func small(_ exponent: Int) -> Int128? {
     integers.indices.contains(exponent) ? integers[exponent] : nil
   }

@@ -15,7 +15,7 @@ enum FormatFunction {
 
 /// Writes a text with clauses.
 private struct FormatWriter {
-  /// The most decimals that a clause may ask for.
+  /// The maximum number of decimals that a clause may request.
   private static let precisionLimit = 100
 
   private(set) var result = ""
@@ -24,7 +24,7 @@ private struct FormatWriter {
 
   init(_ arguments: ExpressionList) { self.arguments = arguments }
 
-  /// Writes `text`. Throws when a clause is none, or when it has no argument or one that it does not take.
+  /// Writes `text`. Throws if a clause is invalid, or if it has no argument or one that it does not take.
   mutating func write(_ text: String, _ budget: inout EvaluationBudget) throws(EvaluationError) {
     try budget.spend(bytes: text.utf8.count)
     var rest = text.unicodeScalars[...]
@@ -84,7 +84,7 @@ private struct FormatWriter {
 
   // MARK: Clauses
 
-  /// A value of any type, as `%s` writes it.
+  /// Returns a value of any type, as `%s` writes it.
   private static func plain(
     _ value: ExpressionValue, _ budget: inout EvaluationBudget, depth: Int
   ) throws(EvaluationError) -> String {

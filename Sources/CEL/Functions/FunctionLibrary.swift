@@ -4,7 +4,7 @@
 /// register it here: among `globals` when it is called as `name(value)`, among `members` when as `value.name()`, or
 /// both. Checking, evaluation and the limits follow from the definition.
 enum FunctionLibrary {
-  /// What a call is looked up by.
+  /// The key by which a call is looked up.
   private struct Key: Hashable {
     let name: String
     let isMember: Bool
@@ -26,7 +26,7 @@ enum FunctionLibrary {
     StringFunctions.all + TimestampFunctions.all + [SizeFunction.size, MatchFunction.matches, FormatFunction.format]
   }
 
-  /// The function `name`, called with a receiver or without; nil when there is none.
+  /// Returns the function `name`, called with or without a receiver; nil if there is none.
   static func function(_ name: String, isMember: Bool) -> FunctionDefinition? {
     functions[Key(name: name, isMember: isMember)]
   }
@@ -40,7 +40,7 @@ struct FunctionDefinition: Sendable {
     let result: ExpressionType
   }
 
-  /// What gives the value: it is called with one value for each argument.
+  /// The implementation of a function, which is called with one value for each argument.
   typealias Implementation =
     @Sendable (_ arguments: FunctionArguments, _ budget: inout EvaluationBudget) throws(EvaluationError)
     -> ExpressionValue
@@ -56,8 +56,8 @@ struct FunctionDefinition: Sendable {
   }
 }
 
-/// The values that a function is called with. What is not of the type that is asked for throws `noSuchOverload`: types
-/// are not always known before evaluation.
+/// The values that a function is called with. Access to a value of another type than requested throws `noSuchOverload`,
+/// because types are not always known before evaluation.
 struct FunctionArguments {
   let name: String
   let values: [ExpressionValue]
@@ -66,7 +66,7 @@ struct FunctionArguments {
 
   subscript(index: Int) -> ExpressionValue { values[index] }
 
-  /// Says that the function does not take these values.
+  /// The error that the function does not take these values.
   var mismatch: EvaluationError { .noOverload(function: name, values) }
 
   func string(_ index: Int) throws(EvaluationError) -> String {
@@ -79,7 +79,7 @@ struct FunctionArguments {
     return list
   }
 
-  /// The argument at `index`, nil when it is not given.
+  /// Returns the argument at `index`; nil if it is not given.
   func optionalInt(_ index: Int) throws(EvaluationError) -> Int64? { try index < count ? int(index) : nil }
 
   func int(_ index: Int) throws(EvaluationError) -> Int64 {

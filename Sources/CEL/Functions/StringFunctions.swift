@@ -53,7 +53,7 @@ enum StringFunctions {
   }
 }
 
-/// Functions of a string's characters by their places, which are counted in Unicode scalars.
+/// Functions of a string's characters by their positions, which are counted in Unicode scalars.
 private enum SubstringFunctions {
   static let all = [charAt, indexOf, lastIndexOf, substring]
 
@@ -106,7 +106,7 @@ private enum SubstringFunctions {
     return Array(text.unicodeScalars)
   }
 
-  /// The third argument as a place, nil when there is none.
+  /// Returns the third argument as a position; nil if there is none.
   private static func place(_ arguments: FunctionArguments, _ count: Int) throws(EvaluationError) -> Int? {
     guard let place = try arguments.optionalInt(2) else { return nil }
     return try checked(place, count)
@@ -120,7 +120,7 @@ private enum SubstringFunctions {
   }
 }
 
-/// Functions that take strings apart and put them together.
+/// Functions that split and join strings.
 private enum JoiningFunctions {
   static let all = [join, replace, split]
 
@@ -145,7 +145,7 @@ private enum JoiningFunctions {
     let (text, old, new) = (try arguments.string(0), try arguments.string(1), try arguments.string(2))
     let limit = try arguments.optionalInt(3)
     let pieces = try pieces(of: text, by: old, limit: limit.map { $0 < 0 ? $0 : $0.saturatingSuccessor }, &budget)
-    // An empty text stands before and after each character.
+    // The empty text occurs before and after each character.
     let isBetween = old.isEmpty
     let edges = isBetween ? min(pieces.count + 1, limit.flatMap { $0 < 0 ? nil : Int(clamping: $0) } ?? .max) : 0
     try budget.spend(bytes: text.utf8.count)
@@ -154,7 +154,7 @@ private enum JoiningFunctions {
     return .string(surrounded(text, new, edges))
   }
 
-  /// `text` with `new` before its first characters, and after the last, `count` times in all.
+  /// Returns `text` with `new` inserted before its first characters, and after the last, `count` times in total.
   private static func surrounded(_ text: String, _ new: String, _ count: Int) -> String {
     var result = ""
     var left = count
@@ -174,8 +174,8 @@ private enum JoiningFunctions {
     return .list(try pieces(of: text, by: separator, limit: limit, &budget).map { .string($0) })
   }
 
-  /// The parts of `text` between separators, at most `limit` when that is not negative, the last with all the rest. By
-  /// an empty separator these are the characters.
+  /// Returns the parts of `text` between separators, at most `limit` if that is not negative, the last with all the
+  /// rest. With an empty separator these are the characters.
   private static func pieces(
     of text: String, by separator: String, limit: Int64?, _ budget: inout EvaluationBudget
   ) throws(EvaluationError) -> [String] {
@@ -217,7 +217,7 @@ extension Int64 {
 }
 
 extension EvaluationBudget {
-  /// Spends `cost` as many `times`.
+  /// Spends `times` times `cost`.
   fileprivate mutating func spend(cost: Int, times: Int) throws(EvaluationError) {
     let (total, overflow) = cost.multipliedReportingOverflow(by: times)
     try spend(overflow ? .max : total)
@@ -227,7 +227,7 @@ extension EvaluationBudget {
 /// Finds a sequence in another in time proportional to their lengths (Knuth, Morris and Pratt, 1977).
 private struct SubstringSearch<Element: Equatable> {
   private let needle: [Element]
-  /// For each length of a matched beginning: how long its longest border is.
+  /// For each length of a matched prefix, the length of its longest border.
   private let borders: [Int]
 
   init(_ needle: [Element]) {
@@ -242,8 +242,8 @@ private struct SubstringSearch<Element: Equatable> {
     self.borders = borders
   }
 
-  /// Calls `found` with the place of each occurrence from `start` on, until it gives false. An empty needle, which is
-  /// everywhere, is for the caller.
+  /// Calls `found` with the position of each occurrence from `start` on, until it returns false. An empty needle, which
+  /// occurs everywhere, is left to the caller.
   func forEachMatch(in haystack: some Collection<Element>, from start: Int = 0, _ found: (Int) -> Bool) {
     guard !needle.isEmpty else { return }
     var matched = 0
@@ -259,7 +259,7 @@ private struct SubstringSearch<Element: Equatable> {
     }
   }
 
-  /// The place of the first occurrence from `start` on, nil when there is none.
+  /// Returns the position of the first occurrence from `start` on; nil if there is none.
   func first(in haystack: some Collection<Element>, from start: Int = 0) -> Int? {
     if needle.isEmpty { return start <= haystack.count ? start : nil }
     var first: Int?

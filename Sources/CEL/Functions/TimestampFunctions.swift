@@ -16,7 +16,7 @@ enum TimestampFunctions {
     part("getMilliseconds", span: { $0 / 1_000_000 % 1_000 }) { _, nanoseconds in nanoseconds / 1_000_000 },
   ]
 
-  /// What a time zone costs to find.
+  /// The cost of finding a time zone.
   private static let zoneCost = 20
 
   /// A function of an instant, and of a span of time when `span` gives its part of nanoseconds.
@@ -43,13 +43,13 @@ enum TimestampFunctions {
   }
 }
 
-/// How far the clocks of a time zone are ahead of UTC.
+/// The offset of a time zone from UTC.
 private enum TimeZoneOffset {
-  /// The most bytes of a zone's name.
+  /// The maximum number of bytes in a zone's name.
   private static let nameBytes = 64
 
-  /// The seconds at `timestamp` in the zone `name`, which is one of the IANA database, or an offset such as `+11:00` or
-  /// `02:00`. Throws when there is no such zone.
+  /// Returns the offset in seconds at `timestamp` in the zone `name`, which is one of the IANA database, or an offset
+  /// such as `+11:00` or `02:00`. Throws if there is no such zone.
   static func seconds(of name: String, at timestamp: ExpressionTimestamp) throws(EvaluationError) -> Int {
     if name == "UTC" || name.isEmpty { return 0 }
     if let fixed = fixed(name) { return fixed }

@@ -1,29 +1,31 @@
-/// The letters that `(?i)` takes for the same, as RE2 does: those with the same simple case folding, which is a mapping
-/// of status C or S in Unicode's `CaseFolding.txt`. `K`, `k` and the Kelvin sign are one orbit, and `Σ`, `σ` and `ς`.
+/// The letters that are equal under `(?i)`, as in RE2: those with the same simple case folding, which is a mapping of
+/// status C or S in Unicode's `CaseFolding.txt`. `K`, `k` and the Kelvin sign are one orbit, and `Σ`, `σ` and `ς` are
+/// another.
 ///
 /// The standard library has no case folding, but full case mappings. Joining each scalar to its mappings, and so to all
 /// scalars with the same mapping, gives the same orbits, except for the dotless i.
 struct CaseFolding: Sendable {
-  /// The orbits of the standard library's version of Unicode, found once a process in some milliseconds.
+  /// The orbits of the standard library's version of Unicode, determined once per process in a few milliseconds.
   private static let shared = CaseFolding()
 
   /// All scalars with other cases, ascending, and the orbit of each.
   private let scalars: [UInt32]
   private let orbits: [[UInt32]]
 
-  /// The scalars that `scalar` may stand for, itself included, ascending.
+  /// Returns the scalars that `scalar` matches, including itself, ascending.
   static func orbit(of scalar: Unicode.Scalar) -> [UInt32] {
     orbits(in: scalar.value...scalar.value).first ?? [scalar.value]
   }
 
-  /// The orbit of each scalar in `range` that has other cases.
+  /// Returns the orbit of each scalar in `range` that has other cases.
   static func orbits(in range: ClosedRange<UInt32>) -> ArraySlice<[UInt32]> {
     shared.orbits[shared.place(of: range.lowerBound)..<shared.place(of: range.upperBound + 1)]
   }
 
   private init() {
     var joined = JoinedTexts()
-    // There is no case beyond plane 1. The lowercase of U+0130 has two scalars, so that it is alone by itself.
+    // No scalar beyond plane 1 has a case. The lowercase of U+0130 has two scalars, so that it is in an orbit of its
+    // own.
     let cased = (UInt32(0)...0x1FFFF).compactMap(Unicode.Scalar.init).filter {
       $0.properties.changesWhenCaseMapped && $0 != "ı"
     }
@@ -40,7 +42,7 @@ struct CaseFolding: Sendable {
     orbits = members.map(\.orbit)
   }
 
-  /// The index of the first scalar that is not below `value`.
+  /// Returns the index of the first scalar that is not below `value`.
   private func place(of value: UInt32) -> Int {
     var (low, high) = (0, scalars.count)
     while low < high {
@@ -50,7 +52,7 @@ struct CaseFolding: Sendable {
     return low
   }
 
-  /// Texts, as scalars, in sets of those that were joined.
+  /// Disjoint sets of texts, as scalars, that were joined.
   private struct JoinedTexts {
     private var parents: [[UInt32]: [UInt32]] = [:]
 

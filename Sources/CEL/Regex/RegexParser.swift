@@ -1,13 +1,14 @@
-/// Reads a pattern in the syntax of RE2. What it captures does not matter, since patterns are only matched.
+/// Parses a pattern in the syntax of RE2. Captures are ignored, since patterns are only matched.
 struct RegexParser {
-  /// How deep groups may be nested.
+  /// The maximum nesting depth of groups.
   private static let nestingLimit = 50
-  /// The most times that a repetition may be counted, as in RE2.
+  /// The maximum count of a repetition, as in RE2.
   private static let countLimit = 1_000
-  /// The most scalars with other cases that the sets of a pattern with `(?i)` may name: some 30 sets of all of Unicode.
+  /// The maximum number of scalars with other cases that the sets of a pattern with `(?i)` may name: about 30 sets of
+  /// all of Unicode.
   private static let foldingLimit = 100_000
 
-  /// What `(?ims)` changes.
+  /// The flags that `(?ims)` sets.
   private struct Flags {
     var foldsCase = false
     var isMultiline = false
@@ -15,7 +16,7 @@ struct RegexParser {
   }
 
   private let pattern: String
-  /// Whether `\d`, `\s`, `\w` and `\b` are those of Unicode, not of ASCII as in RE2.
+  /// True if `\d`, `\s`, `\w` and `\b` are those of Unicode; false if they are those of ASCII, as in RE2.
   private let isUnicode: Bool
   private let scalars: [Unicode.Scalar]
   private var index = 0
@@ -130,7 +131,7 @@ struct RegexParser {
     return node
   }
 
-  /// `*`, `+`, `?` or `{…}` after `node`, and whether it is lazy, which makes no difference here.
+  /// `*`, `+`, `?` or `{…}` after `node`, perhaps lazy, which makes no difference here.
   private mutating func repeated(_ node: RegexNode) throws(RegexError) -> RegexNode {
     var node = node
     var isRepeated = false
@@ -175,7 +176,7 @@ struct RegexParser {
 
   // MARK: Groups, flags and escape sequences
 
-  /// What is after `(?`. Whether a group follows: `(?i)` sets flags for what comes after it and is none.
+  /// Reads what follows `(?`. Returns true if a group follows: `(?i)` sets flags for the rest and is not a group.
   private mutating func groupKind() throws(RegexError) -> Bool {
     if peek() == "P" || peek() == "<" {
       _ = take("P")
@@ -208,7 +209,7 @@ struct RegexParser {
     guard index > start, take(">") else { throw fault("the name of a group holds letters, digits and '_'") }
   }
 
-  /// What is after a backslash, outside of brackets.
+  /// Reads what follows a backslash, outside of brackets.
   private mutating func escaped() throws(RegexError) -> RegexNode {
     guard let letter = peek(1) else { throw fault("the pattern ends with a backslash") }
     let assertion: RegexAssertion?
@@ -227,7 +228,7 @@ struct RegexParser {
     return .set(try folded(ScalarSet(try escapedScalar())))
   }
 
-  /// `\d`, `\pL` or `\p{Lu}` and their like; nil when something else is next.
+  /// `\d`, `\pL`, `\p{Lu}` and similar sets; nil if anything else is next.
   private mutating func namedSet() throws(RegexError) -> ScalarSet? {
     guard peek() == "\\", let letter = peek(1) else { return nil }
     if let set = ScalarSet.perl(letter, isUnicode: isUnicode) {
@@ -329,7 +330,7 @@ struct RegexParser {
     return try folded(set)
   }
 
-  /// `[:alpha:]` or `[:^alpha:]`; nil when it is not closed and so stands for its characters.
+  /// `[:alpha:]` or `[:^alpha:]`; nil if it is not closed and so stands for its characters.
   private mutating func posixSet() throws(RegexError) -> ScalarSet? {
     var end = index + 2
     while end < scalars.count, Lexer.isLetter(scalars[end]) || scalars[end] == "^" { end += 1 }
@@ -380,7 +381,7 @@ enum RegexAssertion: Sendable {
   case wordBoundary(isUnicode: Bool)
   case noWordBoundary(isUnicode: Bool)
 
-  /// Whether it holds between `previous` and `next`, which are nil at the ends of the text.
+  /// Returns true if it holds between `previous` and `next`, which are nil at the ends of the text.
   func holds(_ previous: Unicode.Scalar?, _ next: Unicode.Scalar?) -> Bool {
     switch self {
     case .startOfText: previous == nil
@@ -400,9 +401,9 @@ enum RegexAssertion: Sendable {
   }
 }
 
-/// Why a pattern is no regular expression.
+/// The reason why a pattern is not a regular expression.
 package struct RegexError: Error, Equatable {
-  /// What is wrong, with the pattern and the place.
+  /// The description of the fault, with the pattern and the position.
   package let message: String
 
   init(_ message: String, in pattern: String, at offset: Int) {

@@ -1,19 +1,19 @@
 /// A pattern in the syntax of RE2 as a program for `RegexMachine` (Thompson, 1968). Matching takes time proportional to
-/// the text, whatever the pattern: nothing is tried again.
+/// the text, whatever the pattern, because there is no backtracking.
 package struct RegexProgram: Sendable {
   fileprivate enum Instruction: Sendable {
-    /// Takes this character, then goes on with the next instruction.
+    /// Takes this character, then continues with the next instruction.
     case scalar(Unicode.Scalar)
-    /// Takes one character of a set, then goes on with the next instruction.
+    /// Takes one character of a set, then continues with the next instruction.
     case take(Int)
-    /// Goes on with both.
+    /// Continues with both.
     case split(Int, Int)
     case jump(Int)
     case check(RegexAssertion)
     case match
   }
 
-  /// The most instructions of a program: `(a{100}){100}` is too large.
+  /// The maximum number of instructions of a program: `(a{100}){100}` is too large.
   private static let sizeLimit = 4_000
 
   fileprivate private(set) var instructions: [Instruction] = []
@@ -21,8 +21,8 @@ package struct RegexProgram: Sendable {
   /// The number of scalars that were folded for `(?i)` when the program was made.
   private let foldedCount: Int
 
-  /// The program of `pattern`, in which `\d`, `\s`, `\w` and `\b` are those of Unicode, or as RE2 has them of ASCII
-  /// alone. Throws where the pattern is none, or when it is too large.
+  /// Creates the program of `pattern`, in which `\d`, `\s`, `\w` and `\b` are those of Unicode, or those of ASCII alone
+  /// as in RE2. Throws if the pattern is invalid or too large.
   package init(_ pattern: String, isUnicode: Bool = false) throws(RegexError) {
     var parser = RegexParser(pattern, isUnicode: isUnicode)
     let node = try parser.parse()
@@ -31,7 +31,7 @@ package struct RegexProgram: Sendable {
     instructions.append(.match)
   }
 
-  /// Whether some part of `text` matches. O(n) in the text, at most times the instructions of the program.
+  /// Returns true if some part of `text` matches. O(n) in the text, at most times the instructions of the program.
   package func matches(_ text: String) -> Bool {
     var budget = EvaluationBudget(cost: .max, depth: 0)
     // No text is so long that its cost is beyond the budget.
@@ -41,7 +41,7 @@ package struct RegexProgram: Sendable {
   /// The cost of making the program, for a pattern that is known only when the expression is evaluated.
   var cost: Int { instructions.count + foldedCount }
 
-  /// How much it costs to test one character against a set.
+  /// Returns the cost of testing one character against a set.
   fileprivate func cost(ofSet index: Int) -> Int { 1 + sets[index].size / 4 }
 
   private mutating func append(_ instruction: Instruction, _ pattern: String) throws(RegexError) {
@@ -51,7 +51,7 @@ package struct RegexProgram: Sendable {
     instructions.append(instruction)
   }
 
-  /// Every node makes at least one instruction, so that the limit bounds the time that this takes.
+  /// Appends the instructions of a node. Every node makes at least one instruction, so that the limit bounds the time.
   private mutating func emit(_ node: RegexNode, _ pattern: String) throws(RegexError) {
     switch node {
     case .set(let set):
@@ -105,8 +105,8 @@ package struct RegexProgram: Sendable {
   }
 }
 
-/// Runs a program over a text: all places of the program that can be reached are followed at once, one character after
-/// the other, so that the time is at most the product of both lengths.
+/// Runs a program over a text: all reachable places of the program are followed at once, one character after the other,
+/// so that the time is at most the product of both lengths.
 struct RegexMachine {
   private let program: RegexProgram
   /// For each instruction the number of the character at which it was last reached.
@@ -121,7 +121,7 @@ struct RegexMachine {
     reached = Array(repeating: -1, count: program.instructions.count)
   }
 
-  /// Whether any part of `text` matches. Every step costs. Throws when the budget is spent.
+  /// Returns true if any part of `text` matches. Every step costs. Throws if the budget is spent.
   static func matches(
     _ program: RegexProgram, _ text: String, _ budget: inout EvaluationBudget
   ) throws(EvaluationError) -> Bool {
@@ -140,7 +140,7 @@ struct RegexMachine {
     }
   }
 
-  /// Follows `places` and the start of the program up to instructions that take a character. Whether the end is
+  /// Follows `places` and the start of the program up to instructions that take a character. Returns true if the end is
   /// reached.
   private mutating func follow(
     _ places: [Int], _ previous: Unicode.Scalar?, _ next: Unicode.Scalar?, _ budget: inout EvaluationBudget
@@ -169,7 +169,7 @@ struct RegexMachine {
     return false
   }
 
-  /// The instructions after those that take `scalar`.
+  /// Returns the instructions after those that take `scalar`.
   private func step(
     _ scalar: Unicode.Scalar, _ budget: inout EvaluationBudget
   ) throws(EvaluationError) -> [Int] {

@@ -5,7 +5,7 @@ struct ScalarSet: Sendable {
     let members: Set<Unicode.GeneralCategory>
     var ranges: [ClosedRange<UInt32>] = []
     var isNegated = false
-    /// True if a scalar is a member where another case of it is.
+    /// True if a scalar is also a member if another case of it is.
     var foldsCase = false
 
     func contains(_ scalar: Unicode.Scalar) -> Bool {
@@ -41,7 +41,7 @@ struct ScalarSet: Sendable {
     categories += other.categories
   }
 
-  /// What is between the ranges.
+  /// The gaps between the ranges.
   private var gaps: [ClosedRange<UInt32>] {
     var gaps: [ClosedRange<UInt32>] = []
     var next: UInt32 = 0
@@ -52,10 +52,10 @@ struct ScalarSet: Sendable {
     return next <= 0x10FFFF ? gaps + [next...0x10FFFF] : gaps
   }
 
-  /// Adds the other cases of the ranges and categories, also of those that a negated set leaves out: `(?i)[^k]` does
-  /// not contain the Kelvin sign. Returns how many scalars were folded.
+  /// Adds the other cases of the ranges and categories, also of those that a negated set excludes: `(?i)[^k]` does not
+  /// contain the Kelvin sign. Returns the number of scalars that were folded.
   mutating func foldCase() -> Int {
-    // What is between the gaps are the ranges, sorted and joined.
+    // The gaps of the gaps are the ranges, sorted and joined.
     ranges = ScalarSet(gaps).gaps
     var count = 0
     for range in ranges {
@@ -74,13 +74,13 @@ struct ScalarSet: Sendable {
     return categories.contains { $0.contains(scalar) } != isNegated
   }
 
-  /// The scalar that alone is a member, nil when there are others.
+  /// The only member; nil if there are others.
   var only: Unicode.Scalar? {
     guard ranges.count == 1, ranges[0].count == 1, categories.isEmpty, !isNegated else { return nil }
     return Unicode.Scalar(ranges[0].lowerBound)
   }
 
-  /// How many ranges and categories a test looks at.
+  /// The number of ranges and categories that a test examines.
   var size: Int { ranges.count + categories.count }
 
   // MARK: Named sets
@@ -99,10 +99,10 @@ struct ScalarSet: Sendable {
       .spacingMark, .enclosingMark, .decimalNumber, .letterNumber, .connectorPunctuation,
     ], ranges: [0x200C...0x200D])
 
-  /// Whether a scalar is a word's, in all of Unicode.
+  /// Returns true if a scalar is a word character, in all of Unicode.
   static func isWord(_ scalar: Unicode.Scalar) -> Bool { unicodeWords.contains(scalar) }
 
-  /// The set of `\d`, `\s`, `\w` and their opposites, of all of Unicode or of ASCII alone.
+  /// Returns the set of `\d`, `\s`, `\w` and their opposites, of all of Unicode or of ASCII alone.
   static func perl(_ letter: Unicode.Scalar, isUnicode: Bool) -> ScalarSet? {
     let (ascii, unicode): (ScalarSet, Categories)
     switch letter {
@@ -121,7 +121,7 @@ struct ScalarSet: Sendable {
     return set
   }
 
-  /// The set of `[:name:]`.
+  /// Returns the set of `[:name:]`.
   static func posix(_ name: String) -> ScalarSet? {
     switch name {
     case "alnum": ScalarSet([0x30...0x39, 0x41...0x5A, 0x61...0x7A])
@@ -142,7 +142,7 @@ struct ScalarSet: Sendable {
     }
   }
 
-  /// The general categories that `\p{name}` names, such as `L` or `Lu`.
+  /// Returns the general categories that `\p{name}` names, such as `L` or `Lu`.
   static func categories(_ name: String) -> Set<Unicode.GeneralCategory>? {
     let all = categoriesByName.filter { $0.key.hasPrefix(name) && ($0.key == name || name.utf8.count == 1) }
     return all.isEmpty ? nil : Set(all.values)

@@ -1,6 +1,6 @@
-/// A node of the syntax tree. Macros are nodes of their own, so that analysis sees them.
+/// A node of the syntax tree. Macros have their own kind of node, so that analysis sees them.
 package final class ExpressionNode: Sendable {
-  /// What a node is.
+  /// The kind of a node.
   package indirect enum Kind: Sendable {
     /// A constant.
     case literal(ExpressionValue)
@@ -36,25 +36,25 @@ package final class ExpressionNode: Sendable {
 
   /// The number of the node in its expression, from 0.
   package let id: Int
-  /// Where it begins in the text, in Unicode scalars; an operator's is that of its sign.
+  /// The start in the text, in Unicode scalars; for an operator, that of its sign.
   package let offset: Int
-  /// What it is.
+  /// The kind of the node.
   package let kind: Kind
-  /// How many levels of nodes there are from here down, 1 for a leaf.
+  /// The number of levels of nodes from here down, 1 for a leaf.
   package let height: Int
 
-  /// A node over its children.
+  /// Creates a node with the children of `kind`.
   init(id: Int, offset: Int, kind: Kind) {
     (self.id, self.offset, self.kind) = (id, offset, kind)
     height = 1 + (kind.children.map(\.height).max() ?? 0)
   }
 
-  /// The same node over other children, each made from the one in its place.
+  /// Returns the same node with other children, each made from the one in its place.
   func replacingChildren(_ replacement: (ExpressionNode) -> ExpressionNode) -> ExpressionNode {
     ExpressionNode(id: id, offset: offset, kind: kind.replacingChildren(replacement))
   }
 
-  /// Whether the object itself, `this`, is named anywhere in it.
+  /// True if the object itself, `this`, is named anywhere in it.
   package var namesRoot: Bool {
     if case .identifier(Expression.rootVariable, _) = kind { return true }
     return kind.children.contains(where: \.namesRoot)
@@ -127,13 +127,13 @@ package enum BinaryOperator: String, Sendable {
 
 /// A macro that binds a variable to each element of a range (CEL language definition, Macros).
 package struct Comprehension: Sendable {
-  /// Which macro it is.
+  /// The kind of a macro.
   package enum Function: String, Sendable {
-    /// Whether the predicate holds for all.
+    /// True if the predicate holds for all.
     case all
-    /// Whether it holds for any.
+    /// True if the predicate holds for any.
     case exists
-    /// Whether it holds for exactly one.
+    /// True if the predicate holds for exactly one.
     case existsOne = "exists_one"
     /// The transform of all elements, or of those for which the predicate holds.
     case map
@@ -143,12 +143,12 @@ package struct Comprehension: Sendable {
 
   /// The macro.
   package let function: Function
-  /// What is visited: a list's elements or a map's keys.
+  /// The visited values: a list's elements or a map's keys.
   package let range: ExpressionNode
   /// The name of the variable.
   package let variable: String
   /// The condition; only `map` may have none.
   package let predicate: ExpressionNode?
-  /// What `map` gives for each element; others have none.
+  /// The result of `map` for each element; nil for other macros.
   package let transform: ExpressionNode?
 }

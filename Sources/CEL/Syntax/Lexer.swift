@@ -1,4 +1,4 @@
-/// Cuts a text into tokens (CEL language definition, Syntax).
+/// Splits a text into tokens (CEL language definition, Syntax).
 struct Lexer {
   /// Longer signs first.
   private static let signs: [[Unicode.Scalar]] = [
@@ -6,7 +6,7 @@ struct Lexer {
     "<", ">",
   ].map { Array($0.unicodeScalars) }
 
-  /// What is meant by signs of other languages.
+  /// Advice on signs of other languages.
   private static let hints: [Unicode.Scalar: String] = [
     "=": "; to compare, write '=='", "&": "; to join conditions, write '&&'", "|": "; to join conditions, write '||'",
   ]
@@ -20,7 +20,7 @@ struct Lexer {
     scalars = Array(text.unicodeScalars)
   }
 
-  /// The next token. Throws where the text is none.
+  /// Returns the next token. Throws if the text is not a token.
   mutating func next() throws(ExpressionError) -> Token {
     skipBlanks()
     let start = index
@@ -93,7 +93,7 @@ struct Lexer {
 
   // MARK: Strings
 
-  /// How a literal is written.
+  /// The notation of a literal.
   private struct Style {
     var isBytes = false
     var isRaw = false
@@ -101,7 +101,7 @@ struct Lexer {
     var isTripled = false
   }
 
-  /// The string or bytes literal at the current place, or nil when there is none.
+  /// Returns the string or bytes literal at the current place; nil if there is none.
   private mutating func stringLiteral() throws(ExpressionError) -> Token.Kind? {
     var style = Style()
     var length = 0
@@ -121,7 +121,7 @@ struct Lexer {
     return try contents(style, start)
   }
 
-  /// What is between the quotes.
+  /// Reads the text between the quotes.
   private mutating func contents(_ style: Style, _ start: Int) throws(ExpressionError) -> Token.Kind {
     var text = String.UnicodeScalarView()
     var bytes: [UInt8] = []
@@ -145,7 +145,7 @@ struct Lexer {
     throw fault("this string does not end", start)
   }
 
-  /// An escape sequence; that of bytes stands for one byte.
+  /// Reads an escape sequence; in bytes it stands for one byte.
   private mutating func escape(_ isBytes: Bool) throws(ExpressionError) -> Unicode.Scalar {
     let start = index
     guard let kind = peek(1) else { throw fault("this string does not end", start) }
@@ -169,7 +169,7 @@ struct Lexer {
     }
   }
 
-  /// The scalar that `digits` digits give.
+  /// Reads the scalar that is written with `digits` digits.
   private mutating func code(digits: Int, radix: Int, _ start: Int) throws(ExpressionError) -> Unicode.Scalar {
     var value: UInt32 = 0
     for _ in 0..<digits {
@@ -218,7 +218,7 @@ struct Lexer {
     return "e" + sign + digits(Lexer.isDigit)
   }
 
-  /// The integer of `digits`. That a signed one is in range is for the parser, which knows its sign.
+  /// Returns the integer of `digits`. The parser, which knows the sign, checks the range of a signed one.
   private mutating func integer(_ digits: String, radix: Int, _ start: Int) throws(ExpressionError) -> Token.Kind {
     guard let number = UInt64(digits, radix: radix) else {
       throw fault("the integer \(radix == 16 ? "0x" : "")\(digits.prefix(40)) is out of range", start)
@@ -255,15 +255,15 @@ struct Token {
   }
 
   let kind: Kind
-  /// Where it begins, in Unicode scalars.
+  /// The start of the token, in Unicode scalars.
   let offset: Int
 
-  /// Whether it is a name in backticks.
+  /// True if it is a name in backticks.
   var isQuoted: Bool {
     if case .quoted = kind { true } else { false }
   }
 
-  /// As messages show it.
+  /// The text in messages.
   var text: String {
     switch kind {
     case .identifier(let name): "'\(name)'"

@@ -1,7 +1,7 @@
-/// Reads an expression (CEL language definition, Syntax). Recursion is bounded by the limit of nesting, so that a text
-/// cannot overflow the stack.
+/// Parses an expression (CEL language definition, Syntax). The nesting limit bounds recursion, so that a text cannot
+/// overflow the stack.
 struct Parser {
-  /// Words that cannot be names, kept for languages that CEL is embedded in.
+  /// Words that cannot be names, reserved for languages that CEL is embedded in.
   private static let reserved: Set<String> = [
     "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package",
     "namespace", "return", "var", "void", "while",
@@ -25,14 +25,14 @@ struct Parser {
     token = try lexer.next()
   }
 
-  /// The whole text.
+  /// Parses the whole text.
   mutating func parse() throws(ExpressionError) -> ExpressionNode {
     let root = try expression()
     guard token.kind == .end else { throw unexpected() }
     return root
   }
 
-  /// `condition ? first : second`, or less.
+  /// Parses `condition ? first : second`, or a simpler expression.
   private mutating func expression() throws(ExpressionError) -> ExpressionNode {
     try enter()
     defer { nesting -= 1 }
@@ -57,7 +57,7 @@ struct Parser {
     }
   }
 
-  /// A node with the next number. Throws when the tree becomes too high or too large.
+  /// Makes a node with the next number. Throws if the tree becomes too high or too large.
   private mutating func make(_ kind: ExpressionNode.Kind, _ offset: Int) throws(ExpressionError) -> ExpressionNode {
     let node = ExpressionNode(id: nodeCount, offset: offset, kind: kind)
     nodeCount += 1
@@ -70,13 +70,13 @@ struct Parser {
 
   private mutating func advance() throws(ExpressionError) { token = try lexer.next() }
 
-  /// Whether a parenthesis is after the next token.
+  /// True if a parenthesis follows the next token.
   private var nextIsCall: Bool {
     var ahead = lexer
     return (try? ahead.next())?.kind == .sign("(")
   }
 
-  /// Takes the sign when it is next.
+  /// Takes the sign if it is next. Returns true if it was.
   private mutating func take(_ sign: String) throws(ExpressionError) -> Bool {
     guard token.kind == .sign(sign) else { return false }
     try advance()
@@ -97,12 +97,12 @@ struct Parser {
     }
   }
 
-  /// Whether `name` cannot stand for a variable or a function.
+  /// Returns true if `name` cannot be the name of a variable or a function.
   private static func isReserved(_ name: String) -> Bool { reserved.contains(name) || keywords.contains(name) }
 
   // MARK: Operators
 
-  /// How closely operators bind, the loosest least.
+  /// The precedence of operators, from 0 for the lowest.
   private static let levels: [String: Int] = [
     "||": 0, "&&": 1, "==": 2, "!=": 2, "<": 2, "<=": 2, ">": 2, ">=": 2, "in": 2, "+": 3, "-": 3, "*": 4, "/": 4,
     "%": 4,
@@ -113,14 +113,14 @@ struct Parser {
     let sign: String
     let level: Int
     let offset: Int
-    /// One, or more when `&&` or `||` joins them.
+    /// One operand, or more if `&&` or `||` joins them.
     var operands: [ExpressionNode]
 
-    /// Whether the operator `sign` after its last operand joins one more.
+    /// Returns true if the operator `sign` after its last operand joins one more.
     func isJoined(by sign: String?) -> Bool { level < 2 && sign == self.sign }
   }
 
-  /// Operands with operators between them, or one operand. Operators wait in a list rather than on the stack.
+  /// Parses operands with operators between them, or one operand. Operators wait in a list rather than on the stack.
   private mutating func operation() throws(ExpressionError) -> ExpressionNode {
     var pending: [Pending] = []
     var operand = try unary()
@@ -128,7 +128,8 @@ struct Parser {
     return operand
   }
 
-  /// Completes what `operand` is the last operand of, and takes the operator that is next. Whether there is one.
+  /// Completes the operators of which `operand` is the last operand, and takes the next operator. Returns true if there
+  /// is one.
   private mutating func push(
     _ operand: inout ExpressionNode, _ pending: inout [Pending]
   ) throws(ExpressionError) -> Bool {
@@ -143,7 +144,7 @@ struct Parser {
     return true
   }
 
-  /// What operators that bind at least as closely as the next one make with `operand` as their last.
+  /// Returns the result of the operators that bind at least as closely as the next one, with `operand` as their last.
   private mutating func completed(
     _ pending: inout [Pending], _ operand: ExpressionNode
   ) throws(ExpressionError) -> ExpressionNode {
@@ -172,14 +173,14 @@ struct Parser {
     }
   }
 
-  /// `!a`, `-a`, or less.
+  /// Parses `!a`, `-a`, or a simpler expression.
   private mutating func unary() throws(ExpressionError) -> ExpressionNode {
     if token.kind == .sign("!") || token.kind == .sign("-") { return try signed() }
     let first = try primary()
     return hasMember ? try member(first) : first
   }
 
-  /// Signs with their operand. A minus before a number is part of it.
+  /// Parses signs with their operand. A minus before a number is part of the number.
   private mutating func signed() throws(ExpressionError) -> ExpressionNode {
     var signs: [(UnaryOperator, Int)] = []
     var number: ExpressionNode?
@@ -211,12 +212,13 @@ struct Parser {
 
   // MARK: Operands
 
-  // What calls itself over others for nested expressions is cut into small functions: their frames lie on one stack.
+  // Functions that call one another recursively for nested expressions are small, because their frames are on one
+  // stack.
 
-  /// Whether a selection, an index or a call is next.
+  /// True if a selection, an index or a call is next.
   private var hasMember: Bool { token.kind == .sign(".") || token.kind == .sign("[") || token.kind == .sign("{") }
 
-  /// Selections, indexes and calls after an operand.
+  /// Parses selections, indexes and calls after an operand.
   private mutating func member(_ operand: ExpressionNode) throws(ExpressionError) -> ExpressionNode {
     var node = operand
     while hasMember {
@@ -248,7 +250,7 @@ struct Parser {
     }
   }
 
-  /// A dot and what is after it: a key, or a function with its arguments.
+  /// Parses a dot and what follows: a key, or a function with its arguments.
   private mutating func selection(_ operand: ExpressionNode) throws(ExpressionError) -> ExpressionNode {
     try advance()
     let (offset, isQuoted) = (token.offset, token.isQuoted)
@@ -279,7 +281,7 @@ struct Parser {
     return try make(.call(name, target: operand, arguments: arguments), offset)
   }
 
-  /// An operand by itself.
+  /// Parses an operand by itself.
   private mutating func primary() throws(ExpressionError) -> ExpressionNode {
     if token.kind == .sign("(") { return try parenthesized() }
     if token.kind == .sign("[") { return try listLiteral() }
@@ -307,7 +309,7 @@ struct Parser {
     return try make(.map(entries()), offset)
   }
 
-  /// A constant or a variable; nil before a function's name.
+  /// Parses a constant or a variable; nil before a function's name.
   private mutating func leaf() throws(ExpressionError) -> ExpressionNode? {
     let offset = token.offset
     if let value = try literal() { return try make(.literal(value), offset) }
@@ -325,7 +327,7 @@ struct Parser {
     return nil
   }
 
-  /// A function without a receiver, or `has`.
+  /// Parses a function without a receiver, or `has`.
   private mutating func globalCall() throws(ExpressionError) -> ExpressionNode {
     let offset = token.offset
     guard case .identifier(let name) = token.kind else { throw unexpected() }
@@ -363,7 +365,7 @@ struct Parser {
     }
   }
 
-  /// Expressions between commas, up to a closing sign. A list may have a comma at its end, a call not.
+  /// Parses expressions between commas, up to a closing sign. A list may have a comma at its end, a call may not.
   private mutating func list(until end: String) throws(ExpressionError) -> [ExpressionNode] {
     var items: [ExpressionNode] = []
     while token.kind != .sign(end) {
@@ -397,7 +399,7 @@ struct Parser {
     return try make(.has(operand, field: field), offset)
   }
 
-  /// The macro that a call with a receiver is, or nil when it is an ordinary call. Throws when the variable of a macro
+  /// Returns the macro that a call with a receiver is; nil if it is an ordinary call. Throws if the variable of a macro
   /// is not a name.
   private mutating func macro(
     _ name: String, _ range: ExpressionNode, _ arguments: [ExpressionNode], _ offset: Int

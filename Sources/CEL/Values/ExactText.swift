@@ -1,20 +1,20 @@
-/// A text that equals another one only when both have the same Unicode scalars, as names in JSON, keys of maps and
-/// strings of expressions are compared. `String` takes canonically equivalent texts for the same, such as the two ways
-/// to write `é`.
+/// A text that equals another one only if both have the same Unicode scalars, as names in JSON, keys of maps and
+/// strings of expressions are compared. `String` treats canonically equivalent texts as equal, such as the two ways to
+/// write `é`.
 package struct ExactText: Hashable, Sendable, ExpressibleByStringLiteral {
   /// The text as it was written.
   package let text: String
 
-  /// The exact form of `text`. O(1).
+  /// Creates the exact form of `text`. O(1).
   package init(_ text: String) { self.text = text }
 
-  /// The exact form of a literal.
+  /// Creates the exact form of a literal.
   package init(stringLiteral text: String) { self.text = text }
 
-  /// Whether both have the same scalars. O(n) in the shorter text.
+  /// Returns true if both have the same scalars. O(n) in the shorter text.
   package static func == (left: ExactText, right: ExactText) -> Bool { left.text.hasSameScalars(as: right.text) }
 
-  /// Adds the bytes of the text. O(n).
+  /// Hashes the bytes of the text. O(n).
   package func hash(into hasher: inout Hasher) {
     var text = text
     text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
@@ -23,14 +23,14 @@ package struct ExactText: Hashable, Sendable, ExpressibleByStringLiteral {
 }
 
 extension String {
-  /// Whether both have the same Unicode scalars: `==` of `String` also takes canonically equivalent ones for equal.
-  /// O(n).
+  /// Returns true if both have the same Unicode scalars: `==` of `String` also treats canonically equivalent texts as
+  /// equal. O(n).
   package func hasSameScalars(as other: String) -> Bool {
     utf8.count == other.utf8.count && compareBytes(other) == 0
   }
 
-  /// Below 0, 0 or above 0 by the order of the Unicode scalars, which is that of the bytes. O(n) in the length that
-  /// both share.
+  /// Returns a number below 0, 0 or above 0 by the order of the Unicode scalars, which is that of the bytes. O(n) in
+  /// the length that both share.
   package func compareBytes(_ other: String) -> Int {
     let quick = utf8.withContiguousStorageIfAvailable { left in
       other.utf8.withContiguousStorageIfAvailable { Self.compare(left, $0) }
@@ -40,7 +40,7 @@ extension String {
     return utf8.elementsEqual(other.utf8) ? 0 : 1
   }
 
-  /// Eight bytes a step: read with the most significant byte first, they compare as the bytes do.
+  /// Compares eight bytes per step: read with the most significant byte first, they compare as the bytes do.
   private static func compare(_ left: UnsafeBufferPointer<UInt8>, _ right: UnsafeBufferPointer<UInt8>) -> Int {
     let shared = Swift.min(left.count, right.count)
     let leftBytes = UnsafeRawBufferPointer(left)

@@ -5,29 +5,29 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
   /// The length.
   package let nanoseconds: Int64
 
-  /// The span of `nanoseconds`.
+  /// Creates the span of `nanoseconds`.
   package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-  /// Whether the first is shorter, or more negative.
+  /// Returns true if the first is shorter, or more negative.
   package static func < (left: ExpressionDuration, right: ExpressionDuration) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
 
-  /// The sum. Throws when it is out of range.
+  /// Returns the sum. Throws if it is out of range.
   func adding(_ other: ExpressionDuration) throws(EvaluationError) -> ExpressionDuration {
     let (sum, overflow) = nanoseconds.addingReportingOverflow(other.nanoseconds)
     guard !overflow else { throw .overflow("duration") }
     return ExpressionDuration(nanoseconds: sum)
   }
 
-  /// The difference. Throws when it is out of range.
+  /// Returns the difference. Throws if it is out of range.
   func subtracting(_ other: ExpressionDuration) throws(EvaluationError) -> ExpressionDuration {
     let (difference, overflow) = nanoseconds.subtractingReportingOverflow(other.nanoseconds)
     guard !overflow else { throw .overflow("duration") }
     return ExpressionDuration(nanoseconds: difference)
   }
 
-  /// Its opposite. Throws when that is out of range.
+  /// Returns the opposite. Throws if that is out of range.
   func negated() throws(EvaluationError) -> ExpressionDuration {
     try ExpressionDuration(nanoseconds: 0).subtracting(self)
   }
@@ -40,8 +40,8 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
     "μs": 1_000, "ns": 1,
   ]
 
-  /// Reads numbers with units, such as `1h45m47s`, `-1.5s` or `999ns`, and `0` (CEL language definition, Timestamps and
-  /// Durations). Digits below a nanosecond are dropped. Gives nil when the text is none or out of range.
+  /// Parses numbers with units, such as `1h45m47s`, `-1.5s` or `999ns`, and `0` (CEL language definition, Timestamps
+  /// and Durations). Digits below a nanosecond are dropped. Nil if the text is invalid or out of range.
   init?(parsing text: String) {
     var rest = Substring(text)
     let isNegative = rest.hasPrefix("-")
@@ -60,7 +60,7 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
     self.init(nanoseconds: nanoseconds)
   }
 
-  /// Takes one number with its unit off the front.
+  /// Removes one number with its unit from the front.
   private static func takePart(_ rest: inout Substring) -> Int128? {
     let whole = takeDigits(&rest)
     var fraction = ""
@@ -89,7 +89,7 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
 }
 
 extension ExpressionDuration: CustomStringConvertible {
-  /// Seconds with as many decimals as it takes, such as `6347s` and `-0.5s`.
+  /// The seconds with as many decimals as needed, such as `6347s` and `-0.5s`.
   package var description: String {
     let (seconds, rest) = nanoseconds.magnitude.quotientAndRemainder(dividingBy: 1_000_000_000)
     return "\(nanoseconds < 0 ? "-" : "")\(seconds)\(RFC3339.fraction(nanoseconds: Int(rest)))s"

@@ -1,11 +1,11 @@
-/// A list of either kind, to be visited.
+/// A list of either kind, for iteration.
 package enum ExpressionList: Sendable {
-  /// One whose elements are at hand.
+  /// A list whose elements are in memory.
   case elements([ExpressionValue])
-  /// One that gives its elements when asked.
+  /// A list that provides its elements on demand.
   case sequence(any ExpressionSequence)
 
-  /// How many elements it has.
+  /// The number of elements.
   package var count: Int {
     switch self {
     case .elements(let elements): elements.count
@@ -13,7 +13,7 @@ package enum ExpressionList: Sendable {
     }
   }
 
-  /// The element at `index`, which must be in `0..<count`. Throws what the sequence throws.
+  /// Returns the element at `index`, which must be in `0..<count`. Throws what the sequence throws.
   package func element(at index: Int) throws(EvaluationError) -> ExpressionValue {
     switch self {
     case .elements(let elements): elements[index]
@@ -21,7 +21,7 @@ package enum ExpressionList: Sendable {
     }
   }
 
-  /// All elements, each of which costs one.
+  /// Returns all elements, each of which costs one.
   func materialised(_ budget: inout EvaluationBudget) throws(EvaluationError) -> [ExpressionValue] {
     try budget.spend(count)
     switch self {
@@ -35,17 +35,17 @@ package enum ExpressionList: Sendable {
   }
 }
 
-/// A list that gives its elements when asked: a relation with 100,000 members is not materialised to be counted.
+/// A list that provides its elements on demand: a relation with 100,000 members is not materialised to be counted.
 package protocol ExpressionSequence: AnyObject, Sendable {
-  /// How many elements it has; the same at every call.
+  /// The number of elements; the same at every call.
   var count: Int { get }
-  /// The element at `index`, which is in `0..<count`; the same at every call.
+  /// Returns the element at `index`, which is in `0..<count`; the same at every call.
   func element(at index: Int) throws(EvaluationError) -> ExpressionValue
-  /// Whether an object with this identity is an element, when that is known without visiting them, else nil.
+  /// Returns whether an object with this identity is an element, if that is known without visiting them; otherwise nil.
   func contains(identity: String) -> Bool?
 }
 
 extension ExpressionSequence {
-  /// Not known.
+  /// Returns nil: it is not known.
   package func contains(identity: String) -> Bool? { nil }
 }

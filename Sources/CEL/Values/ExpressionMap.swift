@@ -1,6 +1,6 @@
-/// A map in the order in which its entries were given. Small ones are searched, larger ones have an index.
+/// A map in the order in which its entries were given. Small maps are searched, larger ones have an index.
 package struct ExpressionMap: Sendable {
-  /// What a map holds, in one place so that a value that is a map is as small as others.
+  /// The contents of a map, in one object, so that a map is as small as other values.
   private final class Storage: Sendable {
     let keys: [ExpressionValue]
     let values: [ExpressionValue]
@@ -18,18 +18,18 @@ package struct ExpressionMap: Sendable {
     }
   }
 
-  /// How many entries are searched one by one rather than by an index.
+  /// The maximum number of entries that are searched one by one rather than by an index.
   private static let searchedCount = 8
 
   private let storage: Storage
 
   /// The keys in order.
   package var keys: [ExpressionValue] { storage.keys }
-  /// The values, each at the place of its key.
+  /// The values, each at the index of its key.
   package var values: [ExpressionValue] { storage.values }
 
-  /// The map with `entries`. Throws `duplicateKey` when two keys are equal and `invalidArgument` when one is neither a
-  /// bool nor an integer nor a string.
+  /// Creates the map with `entries`. Throws `duplicateKey` if two keys are equal, and `invalidArgument` if one is
+  /// neither a bool nor an integer nor a string.
   package init(_ entries: [(key: ExpressionValue, value: ExpressionValue)]) throws(EvaluationError) {
     var slots: [ExpressionMapKey] = []
     slots.reserveCapacity(entries.count)
@@ -47,10 +47,10 @@ package struct ExpressionMap: Sendable {
     storage = Storage(entries, slots, index)
   }
 
-  /// How many entries there are.
+  /// The number of entries.
   package var count: Int { storage.keys.count }
 
-  /// The value of `key`, nil when there is none.
+  /// The value of `key`; nil if there is none.
   package subscript(key: ExpressionMapKey) -> ExpressionValue? {
     if storage.slots.count <= ExpressionMap.searchedCount {
       return storage.slots.firstIndex(of: key).map { storage.values[$0] }
@@ -70,7 +70,7 @@ package struct ExpressionMapKey: Sendable, Hashable {
 
   private let content: Content
 
-  /// The key that `value` is, or nil when such a value cannot be a key. A double is the integer that it equals.
+  /// Creates the key that equals `value`; nil if such a value cannot be a key. A double is the integer that it equals.
   package init?(_ value: ExpressionValue) {
     switch value {
     case .bool(let flag): content = .bool(flag)
@@ -84,10 +84,10 @@ package struct ExpressionMapKey: Sendable, Hashable {
     }
   }
 
-  /// The key that a text is.
+  /// Creates the key that equals a text.
   package init(_ text: String) { content = .string(ExactText(text)) }
 
-  /// The key that an entry's `value` is: a double is none.
+  /// Creates the key that an entry's `value` is; nil for a double, too.
   fileprivate init?(literal value: ExpressionValue) {
     if case .double = value { return nil }
     self.init(value)

@@ -7,18 +7,17 @@ package struct ExpressionTimestamp: Sendable, Hashable, Comparable {
   /// The rest, from 0 to 999,999,999.
   package let nanoseconds: Int32
 
-  /// The seconds that there are: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
+  /// The range of seconds: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
   private static let range: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
 
-  /// The instant, or nil when it is out of range or `nanoseconds` is.
+  /// Creates the instant; nil if it is out of range or `nanoseconds` is.
   package init?(seconds: Int64, nanoseconds: Int32 = 0) {
     guard ExpressionTimestamp.range.contains(seconds), (0..<1_000_000_000).contains(nanoseconds) else { return nil }
     (self.seconds, self.nanoseconds) = (seconds, nanoseconds)
   }
 
-  /// Reads RFC 3339, such as `2009-02-13T23:31:30.5+01:00`, with `T` and `Z` in upper case, at most nine decimals and
-  /// no leap second. Gives nil when the text is none, when there is no such day or time, or when the instant is out of
-  /// range.
+  /// Parses RFC 3339, such as `2009-02-13T23:31:30.5+01:00`, with `T` and `Z` in upper case, at most nine decimals and
+  /// no leap second. Nil if the text is invalid, if there is no such day or time, or if the instant is out of range.
   package init?(parsing text: String) {
     let parts = text.utf8.split(separator: UInt8(ascii: "."))
     let decimals = parts.count > 1 ? parts[1].prefix { (0x30...0x39).contains($0) }.count : 0
@@ -29,7 +28,7 @@ package struct ExpressionTimestamp: Sendable, Hashable, Comparable {
     self.init(seconds: instant.seconds, nanoseconds: instant.nanoseconds)
   }
 
-  /// Whether the first is earlier.
+  /// Returns true if the first is earlier.
   package static func < (left: ExpressionTimestamp, right: ExpressionTimestamp) -> Bool {
     (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
   }
@@ -50,17 +49,17 @@ package struct ExpressionTimestamp: Sendable, Hashable, Comparable {
     self = value
   }
 
-  /// Later by `duration`. Throws when that is out of range.
+  /// Returns the instant later by `duration`. Throws if that is out of range.
   func adding(_ duration: ExpressionDuration) throws(EvaluationError) -> ExpressionTimestamp {
     try ExpressionTimestamp(total: total + Int128(duration.nanoseconds))
   }
 
-  /// Earlier by `duration`. Throws when that is out of range.
+  /// Returns the instant earlier by `duration`. Throws if that is out of range.
   func subtracting(_ duration: ExpressionDuration) throws(EvaluationError) -> ExpressionTimestamp {
     try ExpressionTimestamp(total: total - Int128(duration.nanoseconds))
   }
 
-  /// How much later it is than `other`. Throws when that is more than a duration can be.
+  /// Returns the time since `other`. Throws if that is longer than a duration can be.
   func since(_ other: ExpressionTimestamp) throws(EvaluationError) -> ExpressionDuration {
     guard let span = Int64(exactly: total - other.total) else { throw .overflow("duration") }
     return ExpressionDuration(nanoseconds: span)
@@ -68,7 +67,7 @@ package struct ExpressionTimestamp: Sendable, Hashable, Comparable {
 }
 
 extension ExpressionTimestamp: CustomStringConvertible {
-  /// RFC 3339 in UTC, with as many decimals as it takes.
+  /// The instant by RFC 3339 in UTC, with as many decimals as needed.
   package var description: String {
     RFC3339.dateTime(
       CivilTime(secondsSinceEpoch: Int(seconds)), fraction: RFC3339.fraction(nanoseconds: Int(nanoseconds)))

@@ -18,9 +18,9 @@ package enum ExpressionValue: Sendable {
   case timestamp(ExpressionTimestamp)
   /// A span of time.
   case duration(ExpressionDuration)
-  /// A list whose elements are at hand.
+  /// A list whose elements are in memory.
   case list([ExpressionValue])
-  /// A list that gives its elements when asked.
+  /// A list that provides its elements on demand.
   case lazyList(any ExpressionSequence)
   /// A map.
   case map(ExpressionMap)
@@ -29,7 +29,7 @@ package enum ExpressionValue: Sendable {
   /// An object of the caller's.
   case object(any ExpressionObject)
 
-  /// The name that `type(value)` has; an object's is that of its entity.
+  /// The name of the type that `type(value)` returns; for an object, the name of its entity.
   package var typeName: String {
     switch self {
     case .null: TypeNames.null
@@ -48,12 +48,12 @@ package enum ExpressionValue: Sendable {
     }
   }
 
-  /// Whether this is `null`.
+  /// True if this is `null`.
   package var isNull: Bool {
     if case .null = self { true } else { false }
   }
 
-  /// This as a list of either kind, else nil.
+  /// The value as a list of either kind; nil if it is not a list.
   package var asList: ExpressionList? {
     switch self {
     case .list(let elements): .elements(elements)
@@ -64,12 +64,12 @@ package enum ExpressionValue: Sendable {
 
   // MARK: Equality
 
-  /// How deep values within values are compared.
+  /// The maximum nesting depth to which values are compared.
   static let nestingLimit = 128
 
-  /// Whether both are equal: values of different types are not, but numbers are compared as numbers, and an object is
-  /// equal to the string that is its identity (CEL language definition, Equality). Comparing costs. Throws when the
-  /// budget is spent, when the values are nested too deep, or when an element cannot be had.
+  /// Returns true if both are equal: values of different types are not, but numbers are compared as numbers, and an
+  /// object is equal to the string that is its identity (CEL language definition, Equality). Comparing costs. Throws if
+  /// the budget is spent, if the values are nested too deep, or if an element is not available.
   package func isEqual(
     to other: ExpressionValue, _ budget: inout EvaluationBudget, depth: Int = 0
   ) throws(EvaluationError) -> Bool {
@@ -97,9 +97,9 @@ package enum ExpressionValue: Sendable {
 
   // MARK: Order
 
-  /// Below 0, 0 or above 0 as this is less than, equal to or greater than `other`; nil when either is not a number or
-  /// the other one is not a number. An integer is compared with a double as a double, which the language's conformance
-  /// tests want; integers of both types are compared exactly.
+  /// Returns a number below 0, 0 or above 0 if this is less than, equal to or greater than `other`; nil if either is
+  /// not a number or is NaN. An integer is compared with a double as a double, which the language's conformance tests
+  /// require; integers of both types are compared exactly.
   private func order(comparedAsNumberWith other: ExpressionValue) -> Int? {
     switch (self, other) {
     case (.int(let left), .int(let right)): ExpressionValue.sign(left, right)
@@ -119,8 +119,8 @@ package enum ExpressionValue: Sendable {
     left < right ? -1 : (left == right ? 0 : (left > right ? 1 : nil))
   }
 
-  /// Below 0, 0 or above 0 by the language's `<` (CEL language definition, Ordering); nil when one is NaN. Throws
-  /// `noSuchOverload` when values of these types have no order; `operation` is named in its message.
+  /// Returns a number below 0, 0 or above 0 by the language's `<` (CEL language definition, Ordering); nil if one is
+  /// NaN. Throws `noSuchOverload` if values of these types have no order; `operation` is named in its message.
   func order(
     to other: ExpressionValue, _ operation: String, _ budget: inout EvaluationBudget
   ) throws(EvaluationError) -> Int? {
@@ -141,9 +141,10 @@ package enum ExpressionValue: Sendable {
     }
   }
 
-  /// Below 0, 0 or above 0: the total order of the values that `min` and `max` take, which are numbers, strings,
-  /// timestamps and durations. Equal numbers of different types are ordered int, uint, double, so that the least of a
-  /// list does not depend on its order. Throws for other values, for two of different kinds, and for NaN.
+  /// Returns a number below 0, 0 or above 0 by the total order of the values that `min` and `max` take, which are
+  /// numbers, strings, timestamps and durations. Equal numbers of different types are ordered int, uint, double, so
+  /// that the least of a list does not depend on its order. Throws for other values, for two of different kinds, and
+  /// for NaN.
   package func aggregateOrder(
     to other: ExpressionValue, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> Int {
@@ -170,7 +171,7 @@ package enum ExpressionValue: Sendable {
 
   // MARK: Text
 
-  /// As messages show it: short, and never the whole of a long text.
+  /// The text in messages: short, and never the whole of a long text.
   package var debugText: String {
     switch self {
     case .null: "null"
@@ -186,7 +187,7 @@ package enum ExpressionValue: Sendable {
     }
   }
 
-  /// A double as `string(double)` gives it: as few digits as it takes, without an exponent from 1e-7 to 1e21.
+  /// Returns a double as `string(double)` does: with as few digits as needed, without an exponent from 1e-7 to 1e21.
   static func text(of number: Double) -> String {
     if number.isNaN { return "NaN" }
     if number.isInfinite { return number < 0 ? "-Infinity" : "Infinity" }
@@ -204,8 +205,8 @@ package enum ExpressionValue: Sendable {
 
   // MARK: Size
 
-  /// Spends one for each element within lists and maps that are at hand, so that the text of a value is no longer than
-  /// what the evaluation may cost. Throws when the budget is spent, or when the values are nested too deep.
+  /// Spends one for each element within lists and maps in memory, so that the text of a value is no longer than what
+  /// the evaluation may cost. Throws if the budget is spent, or if the values are nested too deep.
   func spendSize(_ budget: inout EvaluationBudget, depth: Int = 0) throws(EvaluationError) {
     let parts: [ExpressionValue]
     switch self {
@@ -257,24 +258,24 @@ extension String {
   }
 }
 
-/// An object of the caller's that an expression reads by its keys. Two are equal when their identities are.
+/// An object of the caller's that an expression reads by its keys. Two objects are equal if their identities are.
 package protocol ExpressionObject: AnyObject, Sendable {
   /// The name of its entity.
   var typeName: String { get }
-  /// Its reference text, such as `Department/3`: what `==` and `in` compare, also with a string.
+  /// The reference text, such as `Department/3`, which `==` and `in` compare, also with a string.
   var identity: String { get }
-  /// The value of a key. `index` is what the environment gave for the key when the expression was checked, -1 when it
-  /// gave none or the type was not known. What it costs to compute is spent from `budget`. Throws `noSuchKey` when
-  /// there is no such key, or whatever made it impossible to compute the value.
+  /// Returns the value of a key. `index` is the number that the environment gave for the key when the expression was
+  /// checked, -1 if it gave none or the type was not known. The cost of the computation is spent from `budget`. Throws
+  /// `noSuchKey` if there is no such key, or the error that prevented the computation.
   func field(
     named name: String, index: Int, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> ExpressionValue
-  /// What `has(object.name)` says: whether the key has a value other than null. Throws as `field` does.
+  /// Returns the value of `has(object.name)`: true if the key has a value other than null. Throws as `field` does.
   func hasField(named name: String, index: Int, budget: inout EvaluationBudget) throws(EvaluationError) -> Bool
 }
 
 extension ExpressionObject {
-  /// Asks for the value.
+  /// Reads the value.
   package func hasField(
     named name: String, index: Int, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> Bool {
@@ -297,7 +298,7 @@ enum TypeNames {
   static let map = "map"
   static let type = "type"
 
-  /// Those that are values by their own names.
+  /// The names that are values by themselves.
   static let denotations: Set<String> = [
     null, bool, int, uint, double, string, bytes, timestamp, duration, list, map, type,
   ]

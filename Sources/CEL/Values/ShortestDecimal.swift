@@ -1,12 +1,12 @@
-/// A decimal number of at most 64 bits of digits, `mantissa` × 10^`exponent`, without zeros at the end: the shortest
-/// one that reads back as a double, or what a text says.
+/// A decimal number of at most 64 bits of digits, `mantissa` × 10^`exponent`, without trailing zeros: the shortest one
+/// that reads back as a double, or the value of a text.
 package struct ShortestDecimal: Equatable {
   let mantissa: Int64
   let exponent: Int
 
   private static let powers: [Double] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000]
 
-  /// The decimal of `number`, which must be finite.
+  /// Creates the decimal of `number`, which must be finite.
   package init(_ number: Double) {
     // A decimal of at most 15 digits that reads back as the double is the only one, hence the shortest: the division of
     // two exact doubles is rounded once, as reading is.
@@ -31,8 +31,8 @@ package struct ShortestDecimal: Equatable {
     (self.mantissa, self.exponent) = (mantissa, exponent)
   }
 
-  /// Reads digits with a point and an exponent, either of which may be missing, in the form of JSON or of the standard
-  /// library. Exact; nil where the digits take more than 64 bits, or the exponent is beyond any double's.
+  /// Parses digits with a point and an exponent, either of which may be missing, in the form of JSON or of the standard
+  /// library. Exact; nil if the digits take more than 64 bits, or the exponent is beyond any double's.
   package init?(parsing text: String) {
     let parts = text.utf8.split(maxSplits: 1) { $0 | 0x20 == 0x65 }
     var mantissa: Int64 = 0
@@ -45,7 +45,7 @@ package struct ShortestDecimal: Equatable {
         continue
       }
       if seesPoint { exponent -= 1 }
-      // Zeros count only when another digit follows.
+      // Zeros count only if another digit follows.
       zeros += 1
       guard byte != 0x30 else { continue }
       for _ in 0..<(mantissa == 0 ? 1 : zeros) {
@@ -53,7 +53,7 @@ package struct ShortestDecimal: Equatable {
         if isTooLarge { return nil }
         mantissa = product
       }
-      // Collected below 0, where there is one number more.
+      // Accumulated as a negative number, of which there is one more.
       let (sum, isTooLarge) = mantissa.subtractingReportingOverflow(Int64(byte - 0x30))
       if isTooLarge { return nil }
       (mantissa, zeros) = (sum, 0)
@@ -67,7 +67,7 @@ package struct ShortestDecimal: Equatable {
     self.init(stripping: isNegative ? mantissa : -mantissa, exponent: exponent + zeros)
   }
 
-  /// The number when it is an integer of 64 bits, else nil.
+  /// The number, if it is an integer of 64 bits; otherwise nil.
   package var integer: Int64? {
     guard exponent >= 0 else { return nil }
     guard exponent < 19 else { return mantissa == 0 ? 0 : nil }

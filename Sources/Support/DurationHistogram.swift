@@ -1,16 +1,17 @@
 import Glibc
 import Synchronization
 
-/// How often something took how long. Recording takes no lock and allocates nothing; any thread.
+/// A histogram of durations. Recording takes no lock and allocates nothing; any thread may record.
 package final class DurationHistogram: Sendable {
-  /// What was recorded up to some moment.
+  /// The durations recorded up to some moment.
   package struct Snapshot: Hashable, Sendable {
-    /// How many were at most as long as each of `bounds`, and as long as anything: each counts those before it too.
+    /// For each of `bounds`, the number of durations that are at most as long, and last the number of all: each count
+    /// includes those before it.
     package var cumulativeCounts: [UInt64]
-    /// All of them together, in nanoseconds.
+    /// The sum of all durations, in nanoseconds.
     package var sum: UInt64
 
-    /// How many there were.
+    /// The number of durations.
     package var count: UInt64 { cumulativeCounts.last ?? 0 }
   }
 
@@ -20,14 +21,14 @@ package final class DurationHistogram: Sendable {
     100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 10_000_000_000,
   ]
 
-  /// One for each of the bounds, and one for what is longer.
+  /// One count for each of the bounds, and one for longer durations.
   private let counts = InlineArray<17, Atomic<UInt64>> { _ in Atomic(0) }
   private let sum = Atomic<UInt64>(0)
 
-  /// Without anything recorded.
+  /// Creates a histogram without durations.
   package init() {}
 
-  /// Records something that took so many nanoseconds; less than none counts as none.
+  /// Records a duration in nanoseconds; a negative one counts as 0.
   package func record(nanoseconds: Int64) {
     let nanoseconds = max(0, nanoseconds)
     var index = 0
@@ -36,7 +37,7 @@ package final class DurationHistogram: Sendable {
     sum.wrappingAdd(UInt64(nanoseconds), ordering: .relaxed)
   }
 
-  /// What was recorded so far. While others record, the sum may have one more or less than the counts.
+  /// The durations recorded so far. While others record, the sum may have one more or less than the counts.
   package var snapshot: Snapshot {
     var total: UInt64 = 0
     var cumulative: [UInt64] = []

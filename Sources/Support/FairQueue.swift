@@ -1,13 +1,13 @@
 public import DequeModule
 
-/// What waits for one of some threads, fair between clients: they take turns, so that a client's hundred jobs do not
-/// delay another's one. Decides, and does nothing by itself.
+/// A queue of jobs for a number of threads that is fair between clients: they take turns, so that a client's hundred
+/// jobs do not delay another's single one. It only decides; the caller runs the jobs.
 ///
-/// A client's jobs never have all threads, unless there is one only, and no more than half of them while another client
-/// waits: what runs long cannot be interrupted, and the next client should find a thread.
+/// The jobs of one client never take all threads, unless there is only one, and at most half of them while another
+/// client waits: a long job cannot be interrupted, and the next client should find a free thread.
 ///
-/// Inlinable, as every write passes through one: a generic type of another module looks its types up at run time. For
-/// that the compiler wants the type itself to be usable from inline code too.
+/// Inlinable, because every write passes through one: a generic type of another module looks its types up at run time.
+/// For that the compiler requires the type itself to be usable from inline code too.
 @usableFromInline package struct FairQueue<Client: Hashable & Sendable, Job: Sendable>: Sendable {
   @usableFromInline struct Account: Sendable {
     @usableFromInline var waiting: Deque<Job> = []
@@ -21,43 +21,43 @@ public import DequeModule
   @usableFromInline let threads: Int
   @usableFromInline let limit: ShareLimit
   @usableFromInline var accounts: [Client: Account] = [:]
-  /// The clients that have something waiting; the one whose turn it is first.
+  /// The clients that have jobs waiting, in the order of their turns.
   @usableFromInline var turns: Deque<Client> = []
-  /// The room of a line that was taken out at once, for the next client's. To grow from nothing again for each batch
-  /// took two of a hundred parts of a write's processor time.
+  /// The capacity of a line of jobs that was removed, for the next client's line. Growing each line from nothing took
+  /// two per cent of a write's processor time.
   @usableFromInline var spare: Deque<Job> = []
-  /// How many jobs wait.
+  /// The number of waiting jobs.
   @usableFromInline package internal(set) var waitingCount = 0
-  /// How many jobs are being done.
+  /// The number of running jobs.
   @usableFromInline package internal(set) var runningCount = 0
 
-  /// A queue for so many threads, of at most `limit` waiting jobs, `limitPerClient` of them of one client; while others
-  /// wait, fewer: see `ShareLimit`.
+  /// Creates a queue for a number of threads with at most `limit` waiting jobs, at most `limitPerClient` of them from
+  /// one client, and fewer while others wait: see `ShareLimit`.
   @inlinable package init(threads: Int, limit: Int, limitPerClient: Int) {
     self.threads = threads
     self.limit = ShareLimit(total: limit, perClient: limitPerClient)
   }
 
-  /// How many clients have something waiting.
+  /// The number of clients that have jobs waiting.
   @inlinable package var waitingClientCount: Int { turns.count }
-  /// The client whose turn it is; nil where nothing waits.
+  /// The client whose turn it is; nil if no job waits.
   @inlinable package var firstClient: Client? { turns.first }
 
-  /// True if something holds for all clients that have something waiting.
+  /// Returns true if a condition holds for all clients that have jobs waiting.
   @inlinable package func allWaitingClients(_ isSo: (Client) -> Bool) -> Bool { turns.allSatisfy(isSo) }
 
-  /// The most jobs that a line has had whose room is kept.
+  /// The maximum number of jobs in a line whose capacity is kept.
   @inlinable static var spareJobs: Int { 256 }
 
-  /// Whether no client has a job waiting or being done.
+  /// True if no client has a job waiting or running.
   @inlinable package var isIdle: Bool { accounts.isEmpty }
 
-  /// Whether one more job of a client may wait.
+  /// Returns true if one more job of a client may wait.
   @inlinable package func hasRoom(for client: Client) -> Bool {
     limit.refusal(of: 1, held: accounts[client]?.waiting.count ?? 0, total: waitingCount) == nil
   }
 
-  /// Takes in a job. False where too many wait, of all clients or of this one; then it is not taken.
+  /// Adds a job. Returns false, without adding it, if too many jobs wait, of all clients or of this one.
   @inlinable package mutating func enqueue(_ job: Job, of client: Client) -> Bool {
     guard hasRoom(for: client) else { return false }
     if accounts[client]?.waiting.isEmpty ?? true { turns.append(client) }
@@ -70,7 +70,7 @@ public import DequeModule
     return true
   }
 
-  /// The job to do next, which counts as running until it is `finish`ed; nil where none may run now. Clients whose next
+  /// Takes the next job, which counts as running until it is `finish`ed; nil if none may run now. Clients whose next
   /// job is not `isAllowed` miss their turns.
   @inlinable package mutating func next(
     of isAllowed: (Client, Job) -> Bool = { _, _ in true }
@@ -85,7 +85,7 @@ public import DequeModule
     return (job, client)
   }
 
-  /// Whether a job may run now.
+  /// True if a job may run now.
   @inlinable package var hasNext: Bool { nextTurn { _, _ in true } != nil }
 
   @inlinable func nextTurn(of isAllowed: (Client, Job) -> Bool) -> Int? {
@@ -97,14 +97,14 @@ public import DequeModule
     }
   }
 
-  /// A job of a client is done.
+  /// Ends a running job of a client.
   @inlinable package mutating func finish(_ client: Client) {
     runningCount -= 1
     accounts[client]?.running -= 1
     forgetIfIdle(client)
   }
 
-  /// Takes out those of the `most` oldest jobs of a client that are no longer wanted, and gives them.
+  /// Removes and returns those of the `most` oldest jobs of a client that are no longer wanted.
   @inlinable package mutating func removeUnwanted(of client: Client, most: Int, isUnwanted: (Job) -> Bool) -> [Job] {
     guard var account = accounts[client] else { return [] }
     var (kept, unwanted): ([Job], [Job]) = ([], [])
@@ -120,7 +120,7 @@ public import DequeModule
     return unwanted
   }
 
-  /// Forgets all that wait, and gives them.
+  /// Removes and returns all waiting jobs.
   @inlinable package mutating func removeWaiting() -> [Job] {
     var jobs: [Job] = []
     for client in turns {

@@ -1,10 +1,11 @@
-/// Finds the name that a misspelt one was meant to be.
+/// Finds the intended name for a misspelt one.
 package enum NearestName {
-  /// Names longer than this many characters are taken as they are: what they cost grows with their square.
+  /// The maximum number of characters of a name that is compared, because the cost grows with its square. Longer names
+  /// get no advice.
   private static let longestName = 64
 
-  /// The name among `names` that differs from `name` in the fewest letters, whatever their case; nil where none differs
-  /// in at most three, or in at most half of its own.
+  /// Returns the name among `names` that differs from `name` in the fewest letters, whatever their case; nil if none
+  /// differs in at most three, and at most half of its own letters.
   package static func of(_ name: String, among names: some Sequence<String>) -> String? {
     let letters = Array(name.lowercased())
     guard letters.count <= longestName else { return nil }
@@ -19,12 +20,12 @@ package enum NearestName {
     return nearest.name
   }
 
-  /// `; did you mean 'name'?`, to stand behind a message; nothing where no name is near.
+  /// Returns `; did you mean 'name'?`, to append to a message; an empty text if no name is near.
   package static func hint(for name: String, among names: some Sequence<String>) -> String {
     of(name, among: names).map { "; did you mean '\($0)'?" } ?? ""
   }
 
-  /// How many letters have to be inserted, removed or replaced (Levenshtein).
+  /// Returns the number of letters that have to be inserted, removed or replaced (Levenshtein).
   private static func distance(_ left: [Character], _ right: [Character]) -> Int {
     var row = Array(0...right.count)
     for (index, letter) in left.enumerated() {

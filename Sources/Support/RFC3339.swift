@@ -1,20 +1,21 @@
-/// The dates of RFC 3339 §5.6: `full-date` (`2010-03-01`) and `date-time` (`2010-03-01T09:30:00Z`, with a fraction or
-/// an offset where wanted).
+/// The dates of RFC 3339 §5.6: `full-date` (`2010-03-01`) and `date-time` (`2010-03-01T09:30:00Z`, optionally with a
+/// fraction or an offset).
 package enum RFC3339 {
-  /// Whether `text` is a `full-date` or a `date-time` that exists in the calendar. O(n).
+  /// Returns true if `text` is a `full-date` or a `date-time` that exists in the calendar. O(n).
   package static func isDate(_ text: String) -> Bool { RFC3339Instant(text) != nil }
 
-  /// The seconds that an offset such as `+11:00` or `-02:30` is ahead of UTC; nil where `text` is none.
+  /// Returns the seconds by which an offset such as `+11:00` or `-02:30` is ahead of UTC; nil if `text` is not an
+  /// offset.
   package static func offset(_ text: String) -> Int? { RFC3339Instant.offset(Array(text.utf8)[...]) }
 
-  /// The `date-time` of an instant in UTC. `fraction` goes behind the seconds, with its point.
+  /// Returns the `date-time` of an instant in UTC. `fraction` follows the seconds, and includes its point.
   package static func dateTime(_ time: CivilTime, fraction: String = "") -> String {
     let clock = [time.hour, time.minute, time.second].map { $0.padded(to: 2) }.joined(separator: ":")
     return "\(time.date)T\(clock)\(fraction)Z"
   }
 
-  /// The `date-time` in UTC, to the millisecond, of so many milliseconds since 1970-01-01T00:00:00Z. Times before the
-  /// year 0 and after 9999, which have no such text, are given as the first and the last that has one.
+  /// Returns the `date-time` in UTC, to the millisecond, of a number of milliseconds since 1970-01-01T00:00:00Z. Times
+  /// before the year 0 and after 9999, which have no such text, become the first and the last that has one.
   package static func dateTime(milliseconds: Int64) -> String {
     let time = Int(min(max(milliseconds, -62_167_219_200_000), 253_402_300_799_999))
     let millisecond = (time % 1_000 + 1_000) % 1_000
@@ -22,7 +23,7 @@ package enum RFC3339 {
     return dateTime(seconds, fraction: "." + millisecond.padded(to: 3))
   }
 
-  /// A fraction of a second with its point and without zeros at the end, empty when it is 0.
+  /// Returns a fraction of a second with its point and without trailing zeros; empty for 0.
   package static func fraction(nanoseconds: Int) -> String {
     guard nanoseconds != 0 else { return "" }
     var digits = nanoseconds.padded(to: 9)
@@ -31,18 +32,18 @@ package enum RFC3339 {
   }
 }
 
-/// A moment that a date of RFC 3339 names, to compare dates that are written with different offsets.
+/// An instant that a date of RFC 3339 names, to compare dates that are written with different offsets.
 package struct RFC3339Instant: Hashable, Sendable, Comparable {
   /// Whole seconds since 1970-01-01T00:00:00Z without leap seconds, rounded down.
   package let seconds: Int64
-  /// What is beyond the whole seconds, from 0 to 999,999,999.
+  /// The nanoseconds beyond the whole seconds, from 0 to 999,999,999.
   package let nanoseconds: Int32
 
-  /// The moment of a `date-time`, or of the midnight UTC with which a `full-date` begins; nil where `text` is neither,
-  /// or names a day or a time that does not exist.
+  /// Creates the instant of a `date-time`, or of the midnight UTC at the beginning of a `full-date`; nil if `text` is
+  /// neither, or names a day or a time that does not exist.
   ///
-  /// A fraction counts to nine digits, more are cut off. The second 60, which §5.7 allows at the end of a month in UTC,
-  /// is the moment of the next month's first second, as in POSIX time. O(n) in the length of the text.
+  /// A fraction counts to nine digits; more are cut off. The second 60, which §5.7 allows at the end of a month in UTC,
+  /// is the instant of the next month's first second, as in POSIX time. O(n) in the length of the text.
   package init?(_ text: String) {
     var reader = Reader(bytes: Array(text.utf8)[...])
     guard let date = reader.date() else { return nil }
@@ -59,27 +60,27 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
     (seconds, nanoseconds) = (Int64(whole), fraction)
   }
 
-  /// Whether a month begins so many seconds after 1970-01-01T00:00:00Z.
+  /// Returns true if a month begins at this number of seconds after 1970-01-01T00:00:00Z.
   private static func beginsMonth(_ seconds: Int) -> Bool {
     seconds.isMultiple(of: 86_400) && CivilDate(daysSinceEpoch: seconds / 86_400).day == 1
   }
 
-  /// The seconds of an offset that is the whole of a text.
+  /// Returns the seconds of an offset that is the whole text.
   fileprivate static func offset(_ bytes: ArraySlice<UInt8>) -> Int? {
     var reader = Reader(bytes: bytes)
     return reader.offset().flatMap { reader.bytes.isEmpty ? $0 : nil }
   }
 
-  /// By time.
+  /// Orders instants by time.
   package static func < (left: RFC3339Instant, right: RFC3339Instant) -> Bool {
     (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
   }
 
-  /// Takes the parts of a text off its front; each is nil where something else stands there.
+  /// Removes the parts of a text from its front; each method returns nil if something else is there.
   private struct Reader {
     var bytes: ArraySlice<UInt8>
 
-    /// Takes a character, a letter of either case.
+    /// Removes a character; a letter in either case. Returns false if another one is there.
     mutating func take(_ letter: Unicode.Scalar) -> Bool {
       guard let first = bytes.first, first == UInt8(ascii: letter) || first == UInt8(ascii: letter) | 0x20 else {
         return false
@@ -88,7 +89,7 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
       return true
     }
 
-    /// A number of so many digits.
+    /// Removes a number of `count` digits.
     mutating func number(_ count: Int) -> Int? {
       let digits = bytes.prefix(count)
       guard digits.count == count, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
@@ -96,7 +97,7 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
       return digits.reduce(0) { $0 * 10 + Int($1) - 0x30 }
     }
 
-    /// Two digits up to `most`.
+    /// Removes a number of two digits that is at most `most`.
     mutating func pair(upTo most: Int) -> Int? { number(2).flatMap { $0 <= most ? $0 : nil } }
 
     mutating func date() -> CivilDate? {
@@ -104,14 +105,14 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
       return CivilDate(year: year, month: month, day: day)
     }
 
-    /// `09:30:00` as seconds, and whether its second is 60.
+    /// Removes a time such as `09:30:00`. Returns it in seconds, and whether its second is 60.
     mutating func clock() -> (seconds: Int, isLeapSecond: Bool)? {
       guard let hour = pair(upTo: 23), take(":"), let minute = pair(upTo: 59), take(":"), let second = pair(upTo: 60)
       else { return nil }
       return (hour * 3_600 + minute * 60 + second, second == 60)
     }
 
-    /// The nanoseconds of `.5`; 0 without a point.
+    /// Removes a fraction such as `.5`. Returns it in nanoseconds; 0 without a point.
     mutating func fraction() -> Int32? {
       guard take(".") else { return 0 }
       let digits = bytes.prefix { (0x30...0x39).contains($0) }
@@ -121,7 +122,7 @@ package struct RFC3339Instant: Hashable, Sendable, Comparable {
       return (digits.prefix(9).count..<9).reduce(counted) { value, _ in value * 10 }
     }
 
-    /// The seconds that clocks are ahead of UTC: `Z`, `+01:30`, `-08:00`.
+    /// Removes an offset: `Z`, `+01:30`, `-08:00`. Returns the seconds that clocks are ahead of UTC.
     mutating func offset() -> Int? {
       if take("Z") { return 0 }
       let isBehind = take("-")
@@ -146,7 +147,7 @@ package struct CivilTime {
   /// From 0 to 59.
   package let second: Int
 
-  /// What is shown `seconds` after 1970-01-01T00:00:00, without leap seconds.
+  /// Creates the time `seconds` after 1970-01-01T00:00:00, without leap seconds.
   package init(secondsSinceEpoch seconds: Int) {
     let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
     let rest = seconds - days * 86_400
@@ -159,7 +160,7 @@ package struct CivilTime {
 
 /// A day of the proleptic Gregorian calendar, to and from the number of days since 1970-01-01.
 package struct CivilDate: Equatable, CustomStringConvertible {
-  /// From the year 0, which is 1 BC.
+  /// The year, from 0, which is 1 BC.
   package let year: Int
   /// From 1.
   package let month: Int
@@ -169,13 +170,14 @@ package struct CivilDate: Equatable, CustomStringConvertible {
   private static let daysPerEra = 146_097
   private static let daysBeforeEpoch = 719_468
 
-  /// A day, or nil when there is none such.
+  /// Creates a day; nil if it does not exist.
   package init?(year: Int, month: Int, day: Int) {
     guard (1...12).contains(month), (1...CivilDate.length(ofMonth: month, year: year)).contains(day) else { return nil }
     (self.year, self.month, self.day) = (year, month, day)
   }
 
-  /// The day that is `days` after 1970-01-01. Years count from March, so that a leap day is the last of its year.
+  /// Creates the day that is `days` after 1970-01-01. Years count from March, so that a leap day is the last of its
+  /// year.
   package init(daysSinceEpoch days: Int) {
     let shifted = days + CivilDate.daysBeforeEpoch
     let era = (shifted >= 0 ? shifted : shifted - CivilDate.daysPerEra + 1) / CivilDate.daysPerEra
@@ -188,7 +190,7 @@ package struct CivilDate: Equatable, CustomStringConvertible {
     year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
   }
 
-  /// How many days after 1970-01-01 it is.
+  /// The number of days since 1970-01-01.
   package var daysSinceEpoch: Int {
     let marchYear = month <= 2 ? year - 1 : year
     let era = (marchYear >= 0 ? marchYear : marchYear - 399) / 400
@@ -201,7 +203,7 @@ package struct CivilDate: Equatable, CustomStringConvertible {
   /// The day as a `full-date` of RFC 3339: `2010-03-01`.
   package var description: String { "\(year.padded(to: 4))-\(month.padded(to: 2))-\(day.padded(to: 2))" }
 
-  /// How many days of the year are before it.
+  /// The number of days of the year before it.
   package var dayOfYear: Int {
     (1..<month).reduce(day - 1) { $0 + CivilDate.length(ofMonth: $1, year: year) }
   }
@@ -216,7 +218,7 @@ package struct CivilDate: Equatable, CustomStringConvertible {
 }
 
 extension BinaryInteger {
-  /// The digits of a number that is not negative, with zeros in front up to `width` digits.
+  /// Returns the digits of a number that is not negative, padded with zeros to `width` digits.
   package func padded(to width: Int, radix: Int = 10) -> String {
     let digits = String(self, radix: radix)
     return String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits

@@ -1,5 +1,5 @@
 /// Limits on a resource that clients share: a total, a limit for each client, and a reserve for clients that hold
-/// little. Decides, and counts nothing.
+/// little. It only decides, and counts nothing.
 ///
 /// With `others` for what all other clients hold, a client may hold the larger of
 ///
@@ -12,7 +12,7 @@
 ///
 /// and never more than `perClient`. What a client holds is never taken away because its share has shrunk.
 ///
-/// Inlinable, as every write passes through one on its way into a `FairQueue`.
+/// Inlinable, because every write passes through one on its way into a `FairQueue`.
 @usableFromInline package struct ShareLimit: Hashable, Sendable {
   /// The limit that a request would exceed.
   @frozen @usableFromInline package enum Refusal: Error, Hashable, Sendable {
@@ -29,7 +29,7 @@
   /// The part of the total that clients with much may fill.
   @usableFromInline let unreserved: Int
 
-  /// A client may hold this part of what the others leave without any further question.
+  /// A client may always hold one part in this many of what the others leave.
   @inlinable static var freePart: Int { 8 }
 
   /// Limits with a reserve, by default one eighth of the total, or what `perClient` leaves of it where that is less: a

@@ -1,20 +1,20 @@
 import Glibc
 
-/// The clocks of the system, as numbers that are kept for each stream and compared many times a second.
+/// The system's clocks, as numbers that are stored for each stream and compared many times a second.
 package enum SystemClock {
   /// Nanoseconds since the machine started. This clock never goes back.
   package static var nanoseconds: Int64 { read(CLOCK_MONOTONIC) }
 
-  /// The same time in milliseconds, as coarse as the kernel's tick (about 4 ms) and for that almost free.
+  /// The same time in milliseconds, with the resolution of the kernel's tick (about 4 ms), which makes it almost free.
   package static var coarseMilliseconds: Int64 { read(CLOCK_MONOTONIC_COARSE) / 1_000_000 }
 
-  /// The coarse time in whole seconds, small enough to keep several of them for each stream.
+  /// The coarse time in whole seconds, small enough to store several of them for each stream.
   package static var coarseSeconds: Int32 { Int32(truncatingIfNeeded: coarseMilliseconds / 1_000) }
 
   /// Nanoseconds for which the calling thread has had a processor.
   package static var threadNanoseconds: Int64 { read(CLOCK_THREAD_CPUTIME_ID) }
 
-  /// Milliseconds since 1970, by the clock on the wall; before 1970 where that says so.
+  /// Milliseconds since 1970, by the wall clock; negative if the clock is before 1970.
   package static var epochMilliseconds: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
@@ -29,24 +29,24 @@ package enum SystemClock {
   }
 }
 
-/// Measures how long something takes.
+/// Measures elapsed time.
 package struct Stopwatch: Sendable {
   private let start = SystemClock.nanoseconds
 
-  /// Runs from now on.
+  /// Creates a stopwatch that starts now.
   package init() {}
 
-  /// How long it has been running.
+  /// The elapsed nanoseconds.
   package var nanoseconds: Int64 { SystemClock.nanoseconds - start }
 }
 
-/// Measures how long the thread that uses it has a processor: what it waits for does not count.
+/// Measures the processor time of the thread that uses it: waiting does not count.
 package struct ProcessorStopwatch {
   private let start = SystemClock.threadNanoseconds
 
-  /// Runs from now on.
+  /// Creates a stopwatch that starts now.
   package init() {}
 
-  /// How long the thread has had a processor since.
+  /// The nanoseconds for which the thread has had a processor since.
   package var nanoseconds: Int64 { SystemClock.threadNanoseconds - start }
 }

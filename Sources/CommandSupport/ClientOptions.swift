@@ -2,7 +2,7 @@ package import ArgumentParser
 import Foundation
 package import KeywayClient
 
-/// What every command that talks to a server takes.
+/// The options of every command that talks to a server.
 package struct ClientOptions: ParsableArguments {
   /// The value of `--server`.
   @Option(
@@ -24,10 +24,10 @@ package struct ClientOptions: ParsableArguments {
   @Option(help: ArgumentHelp("A file with the token.", valueName: "path"))
   package var tokenFile: String?
 
-  /// The options before the arguments are read.
+  /// Creates the options before the arguments are parsed.
   package init() {}
 
-  /// Throws where the timeout is out of its bounds, and where two options give a token.
+  /// Throws if the timeout is out of its bounds, or if two options give a token.
   package func validate() throws {
     guard timeout > 0, timeout <= 3600 else {
       throw ValidationError("--timeout is more than 0 and at most 3600 seconds")
@@ -35,8 +35,7 @@ package struct ClientOptions: ParsableArguments {
     guard token == nil || tokenFile == nil else { throw ValidationError("either --token or --token-file") }
   }
 
-  /// The address that the flag, the environment, the configuration file of the folder or the default gives, in this
-  /// order.
+  /// The address from the option, the environment, the configuration file of the folder or the default, in this order.
   package var address: String {
     get throws(ValidationError) {
       if let server { return server }
@@ -45,8 +44,8 @@ package struct ClientOptions: ParsableArguments {
     }
   }
 
-  /// The token that the flags or the environment give; nil for none. Throws where its file cannot be read, and for what
-  /// is not one token: a request with it would be sent without any.
+  /// Returns the token from the options or the environment; nil if there is none. Throws if its file cannot be read, or
+  /// if the text is not a single token: a request with it would be sent without any.
   package func bearerToken() throws -> String? {
     if let tokenFile {
       guard let data = FileManager.default.contents(atPath: tokenFile) else {
@@ -73,7 +72,7 @@ package struct ClientOptions: ParsableArguments {
         : "\(source) is not a token: one consists of letters and digits of ASCII and - . _ ~ + /, with = at its end")
   }
 
-  /// A client of that server with at most `connections` connections.
+  /// Creates a client of that server with at most `connections` connections.
   package func client(connections: Int = 6) throws -> Client {
     try Client(server: try address, timeoutSeconds: timeout, connections: connections, token: try bearerToken())
   }

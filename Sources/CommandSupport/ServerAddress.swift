@@ -3,17 +3,17 @@ import Foundation
 import KeyValueModel
 import Yams
 
-/// The address of a command's server, by the environment and the configuration file of the folder.
+/// The address of a command's server, from the environment and the configuration file of the folder.
 package enum ServerAddress {
   /// The default: the address that `keyway serve` listens on by default.
   private static let host = "127.0.0.1"
   private static let port = "8080"
 
-  /// The URL of the server: `KEYWAY_SERVER`, or made of `KEYWAY_HOST` and `KEYWAY_PORT`, with which a server is started
-  /// in the same environment, and for what they leave open of what `file` says, with which it is started in the same
-  /// folder. An empty variable counts as none, and so does one of Kubernetes (`ServiceVariable`). An address that means
-  /// every interface (`0.0.0.0`, `::`) is asked on the loopback. Throws a `ValidationError` where host or port name no
-  /// server that can be asked, and what `file` throws.
+  /// Returns the URL of the server: `KEYWAY_SERVER`, or the one that `KEYWAY_HOST` and `KEYWAY_PORT` make, with which a
+  /// server is started in the same environment. Parts that they leave open come from `file`, with which a server is
+  /// started in the same folder. An empty variable counts as not set, and so does one of Kubernetes
+  /// (`ServiceVariable`). For an address that means every interface (`0.0.0.0`, `::`) the loopback is used. Throws a
+  /// `ValidationError` if host or port do not name a server that can be requested, and what `file` throws.
   package static func url(
     in environment: [String: String], file: () throws(ValidationError) -> ServerFile = { ServerFile() }
   ) throws(ValidationError) -> String {
@@ -36,7 +36,7 @@ package enum ServerAddress {
     return "http://\(reachable(host)):\(number)"
   }
 
-  /// A host as a URL has it (RFC 3986 §3.2.2).
+  /// Returns a host as it is written in a URL (RFC 3986 §3.2.2).
   private static func reachable(_ host: String) -> String {
     switch host {
     case "0.0.0.0": "127.0.0.1"
@@ -52,15 +52,15 @@ package struct ServerFile: Hashable, Sendable {
   /// The file that `keyway serve` reads in the current folder.
   package static let name = "keyway.yaml"
 
-  /// The address that the server listens on; nil where it is not said.
+  /// The address that the server listens on; nil if the file does not set it.
   package var host: String?
-  /// The port, as it is written.
+  /// The port, as it is written; nil if the file does not set it.
   package var port: String?
 
-  /// A file that says nothing.
+  /// Creates an empty file.
   package init() {}
 
-  /// Takes the address from the text of a file. Throws a `ValidationError` where that is not YAML.
+  /// Reads the address from the text of a file. Throws a `ValidationError` if that is not YAML.
   package init(text: String) throws(ValidationError) {
     let root: Node?
     do throws(YAMLMistake) {
@@ -72,7 +72,7 @@ package struct ServerFile: Hashable, Sendable {
     port = root?["port"]?.scalar?.string
   }
 
-  /// The file of the current folder; one that says nothing where there is none.
+  /// Returns the file of the current folder; an empty one if it does not exist.
   package static func inCurrentFolder() throws(ValidationError) -> ServerFile {
     guard FileManager.default.fileExists(atPath: name) else { return ServerFile() }
     guard let data = FileManager.default.contents(atPath: name) else {
@@ -83,7 +83,7 @@ package struct ServerFile: Hashable, Sendable {
 }
 
 /// Variables that Kubernetes sets in each container of a namespace for a service whose name is `keyway` or begins with
-/// `keyway-`. They say where the service is, and are none of ours.
+/// `keyway-`. They give the address of the service, and are not settings of Keyway.
 package enum ServiceVariable {
   /// True if this is one of them, by its name (`KEYWAY_SERVICE_HOST`, `KEYWAY_PORT_8080_TCP_ADDR`), or, for
   /// `KEYWAY_PORT`, which is also a setting, by its value: `tcp://10.96.0.10:8080`.

@@ -27,7 +27,7 @@ package struct OutboundRequest: Sendable {
   /// True for methods that do not change anything (RFC 9110, section 9.2.1), so that a lost request may be repeated.
   var isSafe: Bool { method == "GET" || method == "HEAD" }
 
-  /// True where the length of the body is sent.
+  /// True if the length of the body is sent.
   var hasBody: Bool { !body.isEmpty || ["POST", "PUT", "PATCH"].contains(method) }
 
   /// The lines of the head as libcurl takes them: one without a value ends with a semicolon, and one with nothing
@@ -58,7 +58,7 @@ package struct OutboundResponse: Sendable {
   package let status: Int
   /// The fields of the head, in the order in which they came.
   package let fields: [(name: String, value: String)]
-  /// The content, without any transfer coding; empty where it is read piece by piece.
+  /// The content, without any transfer coding; empty if it is read piece by piece.
   package var body: [UInt8] = []
 
   /// Returns the first value of a field, whatever the case of its name, or nil.
@@ -102,7 +102,7 @@ package struct OutboundFault: Error, Hashable, Sendable, CustomStringConvertible
     (self.kind, self.reason, self.isUnsent) = (kind, reason, isUnsent)
   }
 
-  /// The fault where the system has no memory left.
+  /// The fault if the system has no memory left.
   static var lacksMemory: OutboundFault {
     OutboundFault(.overloaded, "the system has no memory left for the request", isUnsent: true)
   }

@@ -74,7 +74,7 @@ package final class OutboundTransfer: Sendable {
     let rest = (deadline - .now).components
     let nanoseconds = min(rest.seconds, 86_400) * 1_000_000_000 + rest.attoseconds / 1_000_000_000
     if nanoseconds > 0, core.wait(nanoseconds: Int(nanoseconds)) { return }
-    // What came in the last moment counts: the next look finds this fault, or that there is none.
+    // What came at the last moment counts: the next step finds this fault, or that the transfer was over.
     cancel(.timeout, "no response in time")
   }
 }

@@ -26,7 +26,7 @@ final class TransferLoop {
     keyway_keep_connections(multi, limits.idleConnections)
   }
 
-  /// Works until it is told to stop.
+  /// Works until a `stop` command.
   func run() {
     Self.blockBrokenPipes()
     while !hasStopped {
@@ -185,7 +185,7 @@ private final class RunningTransfer {
 
   // MARK: libcurl's callbacks
 
-  /// The transfer that libcurl gives back to a callback. It lives as long as its handle.
+  /// Returns the transfer that libcurl passes to a callback. It lives as long as its handle.
   private static func at(_ context: UnsafeMutableRawPointer?) -> RunningTransfer {
     guard let context else { preconditionFailure("a callback without its transfer") }
     return Unmanaged.fromOpaque(context).takeUnretainedValue()
@@ -237,7 +237,7 @@ private final class RunningTransfer {
 
   // MARK: The end
 
-  /// Takes libcurl's verdict.
+  /// Records libcurl's result.
   func finish(_ code: CURLcode) {
     guard code != CURLE_OK else { return core.state.withLock { $0.complete() } }
     let reason = reason(code)
@@ -249,7 +249,7 @@ private final class RunningTransfer {
   private static func kind(of code: CURLcode, isSent: Bool) -> OutboundFault.Kind {
     switch code {
     case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR: .untrusted
-    // libcurl says the second also of an answer that is not HTTP.
+    // libcurl also reports the second one for an answer that is not HTTP.
     case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: isSent ? .interrupted : .invalid
     case CURLE_OUT_OF_MEMORY: .overloaded
     case CURLE_OPERATION_TIMEDOUT: isSent ? .timeout : .unreachable
@@ -298,7 +298,7 @@ final class TransferQueue: Sendable {
   private struct State {
     var multi: Multi?
     var commands: [Command] = []
-    /// Transfers that were started and have not been let go of.
+    /// The number of transfers that were started and have not ended.
     var count = 0
   }
 
@@ -313,7 +313,8 @@ final class TransferQueue: Sendable {
     state = Locked(State(multi: multi))
   }
 
-  /// libcurl is initialized once in a process; Foundation may have done so before, which is counted.
+  /// True if libcurl is initialized, which happens once in a process; Foundation may have done so before, which is
+  /// counted.
   private static let isInitialized = curl_global_init(Int(CURL_GLOBAL_SSL)) == CURLE_OK
 
   /// The number of transfers under way.

@@ -2,25 +2,25 @@ package import Foundation
 import FoundationNetworking
 import KeyValueModel
 
-/// A client of one server: requests with whole responses. Streams are `EventStreamConnection`'s.
+/// A client of one server, for requests with whole responses. `EventStreamConnection` is for streams.
 ///
-/// A value that can be shared freely: what it holds never changes, and the connections belong to the URL session, which
+/// A value that can be shared freely: its contents never change, and the connections belong to the URL session, which
 /// keeps them alive between requests.
 package struct Client: Sendable {
-  /// Where the server is: scheme, host and port, perhaps the beginning of a path.
+  /// The server's URL: scheme, host and port, and perhaps the beginning of a path.
   package let server: URL
-  /// How many seconds a response may take.
+  /// The maximum number of seconds for a response.
   package let timeoutSeconds: Double
 
   private let session: URLSession
-  /// Sent with each request.
+  /// The token that is sent with each request; nil for none.
   private let token: String?
 
-  /// True if no token says who asks.
+  /// True if requests have no token, and so are anonymous.
   package var isAnonymous: Bool { token == nil }
 
-  /// A client of the server at `server`, which opens at most `connections` connections at a time; `token` says who
-  /// asks (RFC 6750 §2.1).
+  /// Creates a client of the server at `server`, which opens at most `connections` connections at a time; `token`
+  /// identifies the user (RFC 6750 §2.1).
   package init(server: String, timeoutSeconds: Double = 30, connections: Int = 6, token: String? = nil)
     throws(ClientError)
   {
@@ -33,7 +33,7 @@ package struct Client: Sendable {
     session = URLSession(configuration: Self.configuration(timeoutSeconds: timeoutSeconds, connections: connections))
   }
 
-  /// No cache and no cookies: a response is what the server says now, to any client.
+  /// Returns a configuration without cache and cookies: a response is what the server says now, to any client.
   static func configuration(timeoutSeconds: Double, connections: Int) -> URLSessionConfiguration {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.urlCache = nil
@@ -43,8 +43,8 @@ package struct Client: Sendable {
     return configuration
   }
 
-  /// The response to a request, whatever its status. A body is sent as `application/json` unless `headers` say
-  /// otherwise. Throws a `ClientError`, or a `CancellationError`.
+  /// Sends a request and returns the response, whatever its status. A body is sent as `application/json` unless
+  /// `headers` specify otherwise. Throws a `ClientError`, or a `CancellationError`.
   package func request(
     _ method: String, _ path: String, body: [UInt8]? = nil, headers: [String: String] = [:]
   ) async throws -> ClientResponse {
@@ -65,7 +65,7 @@ package struct Client: Sendable {
     }
   }
 
-  /// The response to a request that has to succeed; throws a `Problem` for every status from 400.
+  /// Sends a request that has to succeed and returns the response. Throws a `Problem` for every status from 400.
   package func send(
     _ method: String, _ path: String, body: [UInt8]? = nil, headers: [String: String] = [:]
   ) async throws -> ClientResponse {
@@ -82,7 +82,7 @@ package struct Client: Sendable {
     request.httpMethod = method
     if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
     for (name, value) in headers {
-      // URLSession leaves out a field with such a value, and with If-Match the condition.
+      // URLSession drops a field with such a value, and with If-Match the condition.
       guard !value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else { throw .invalidHeader(name) }
       request.setValue(value, forHTTPHeaderField: name)
     }
@@ -113,10 +113,10 @@ package struct ClientResponse: Hashable, Sendable {
   package var status: Int
   /// The header fields, names in lower case.
   package var headers: [String: String]
-  /// The body, empty where there is none.
+  /// The body; empty if there is none.
   package var body: [UInt8]
 
-  /// A response with these parts; names of header fields in any case.
+  /// Creates a response with these parts; names of header fields in any case.
   package init(status: Int, headers: [String: String] = [:], body: [UInt8] = []) {
     self.status = status
     self.headers = Dictionary(
@@ -124,24 +124,24 @@ package struct ClientResponse: Hashable, Sendable {
     self.body = body
   }
 
-  /// The value of a header field, whatever the case of its name.
+  /// Returns the value of a header field, whatever the case of its name.
   package func header(_ name: String) -> String? { headers[name.lowercased()] }
 
   /// The body as text.
   package var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// What can go wrong between client and server, besides a response that is a problem.
+/// The failures between client and server, besides a response that is a problem.
 package enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The server's address is no `http` or `https` URL with a host.
+  /// The server's address is not an `http` or `https` URL with a host.
   case invalidServer(String)
-  /// A path cannot be made into a URL.
+  /// A path cannot be converted to a URL.
   case invalidPath(String)
   /// The value of a header field has a character that none can have (RFC 9110 §5.5).
   case invalidHeader(String)
-  /// No response: the connection was refused, lost or too slow.
+  /// There is no response: the connection was refused, lost or too slow.
   case unreachable(server: String, reason: String)
-  /// The response to a request for a stream is something else.
+  /// The response to a request for a stream is not a stream.
   case notAnEventStream(path: String, contentType: String)
   /// One event is larger than the client holds in memory.
   case eventTooLarge(limitBytes: Int)
@@ -159,15 +159,15 @@ package enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A response that refuses a request: a problem document (RFC 9457) where the server sends one, else the bare status.
+/// A response that refuses a request: a problem document (RFC 9457), if the server sends one, else the bare status.
 package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
   /// The status code of the response.
   package var status: Int
-  /// The last part of `type`: `undefined-key`. Nil where the response was no problem document.
+  /// The last part of `type`: `undefined-key`. Nil if the response was not a problem document.
   package var code: String?
   /// The short, constant text.
   package var title: String?
-  /// What is wrong with this request.
+  /// The explanation of the fault in this request.
   package var detail: String?
   /// The object that the problem is about.
   package var object: String?
@@ -176,7 +176,7 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
   /// The index of the operation in a transaction.
   package var operation: Int64?
 
-  /// What a response with an error status says.
+  /// Creates the problem of a response with an error status.
   package init(_ response: ClientResponse) {
     status = response.status
     guard let members = try? Value(json: response.body).asObject else { return }
@@ -199,12 +199,12 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The paths of the server's resources, from what a user types.
+/// The paths of the server's resources, from the user's input.
 package enum ResourcePath {
-  /// The path of what `text` names: a path as it stands when it begins with a slash, else something under
-  /// `/v1/objects` (`Account/1`, `Account?limit=5`); with a key path, of that property of it.
+  /// Returns the path of the resource that `text` names: `text` itself if it begins with a slash, else a path below
+  /// `/v1/objects` (`Account/1`, `Account?limit=5`); with a key path, that of its property.
   package static func path(_ text: String, keyPath: String? = nil) -> String {
-    // A `%` that two hexadecimal digits follow stays: it is encoded already.
+    // A `%` that two hexadecimal digits follow is unchanged: it is encoded already.
     let plain = text.replacing(/%(?![0-9A-Fa-f]{2})/, with: "%25")
     var path = encoded(text.hasPrefix("/") ? plain : "/v1/objects/" + plain, also: "%/?&=")
     guard let keyPath else { return path }
@@ -213,7 +213,7 @@ package enum ResourcePath {
     return path
   }
 
-  /// A path with more parameters behind it; nil values are left out.
+  /// Returns a path with more parameters appended; nil values are left out.
   package static func adding(_ parameters: [(name: String, value: String?)], to path: String) -> String {
     var path = path
     for case (let name, let value?) in parameters {
@@ -223,8 +223,8 @@ package enum ResourcePath {
     return path
   }
 
-  /// Text with everything percent-encoded that RFC 3986 does not allow in a path segment or a parameter, but for the
-  /// characters in `also`.
+  /// Returns text in which every character is percent-encoded that RFC 3986 does not allow in a path segment or a
+  /// parameter, except for the characters in `also`.
   private static func encoded(_ text: String, also: String = "") -> String {
     let letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     let allowed = CharacterSet(charactersIn: letters + "0123456789-._~@:,!$'()*;" + also)

@@ -2,15 +2,15 @@ import Foundation
 import FoundationNetworking
 import Support
 
-/// A stream that reconnects: what EventSource is in a browser, with the protocol's own rules on top.
+/// A stream that reconnects, like EventSource in a browser, with the protocol's own rules in addition.
 ///
-/// It connects when the first event is asked for, goes on with `Last-Event-ID` after every loss of the connection and
-/// every `bye`, and waits between attempts as `ReconnectionPolicy` says. It ends after 204, and after `gone` where the
-/// stream is of a single object; a 4xx other than 429 is thrown as a `Problem`. The events of a commit that was cut off
-/// in the middle come once more after reconnecting: an id names only what was received whole.
+/// It connects when the first event is requested, resumes with `Last-Event-ID` after every loss of the connection and
+/// every `bye`, and waits between attempts as `ReconnectionPolicy` determines. It ends after 204, and after `gone` if
+/// the stream is of a single object; a 4xx other than 429 is thrown as a `Problem`. The events of a commit that was cut
+/// off in the middle are repeated after reconnecting, because an id names only commits that were received completely.
 ///
-/// Mutable are the transfer of the present attempt, its parser and the events not yet taken, all guarded by the actor;
-/// one consumer at a time.
+/// The transfer of the present attempt, its parser and the waiting events are mutable, and guarded by the actor; one
+/// consumer at a time.
 package actor EventStreamConnection {
   private let client: Client
   private let path: String
@@ -27,7 +27,7 @@ package actor EventStreamConnection {
   /// The seconds without a byte that count as a lost connection: several of the server's heartbeats.
   private static let silenceSeconds: Double = 60
 
-  /// A stream of `path`.
+  /// Creates a stream of `path`.
   package init(
     _ client: Client, path: String, lastEventID: String = "", endsAfterGone: Bool = false,
     policy: ReconnectionPolicy = ReconnectionPolicy(),
@@ -43,12 +43,12 @@ package actor EventStreamConnection {
 
   deinit { transfer?.cancel() }
 
-  /// The events in order, made as they are asked for. One sequence per connection.
+  /// The events in order, produced on demand. One sequence per connection.
   package nonisolated var events: AsyncThrowingStream<ServerSentEvent, any Error> {
     AsyncThrowingStream { try await self.next() }
   }
 
-  /// The next event; nil when the stream is over or the surrounding task is cancelled.
+  /// Returns the next event; nil if the stream is over or the surrounding task is cancelled.
   package func next() async throws -> ServerSentEvent? {
     while !isOver, !Task.isCancelled {
       if let event = waiting.popFirst() {
@@ -70,12 +70,12 @@ package actor EventStreamConnection {
   }
 
   private func take(_ event: ServerSentEvent) {
-    // Behind the last event of what has come, blocks without data may have moved the id, or reset it.
+    // Behind the last event received so far, blocks without data may have set the id, or reset it.
     lastEventID = waiting.isEmpty ? parser.lastEventID : event.id
     if endsAfterGone, event.event == "gone" { isOver = true }
   }
 
-  /// Reads one more part of the stream, with a new connection where there is none.
+  /// Reads one more part of the stream, with a new connection if there is none.
   private func advance() async throws {
     do {
       guard let transfer else { return try await open() }
@@ -111,7 +111,7 @@ package actor EventStreamConnection {
     notify(.opened)
   }
 
-  /// Does what a response other than 200 asks for.
+  /// Handles a response other than 200.
   private func settle(_ response: ClientResponse, of transfer: EventStreamTransfer) async throws {
     switch EventStreamOutcome(response) {
     case .ended:
@@ -133,12 +133,12 @@ package actor EventStreamConnection {
     var generator = SystemRandomNumberGenerator()
     let delay = policy.nextDelayMilliseconds(retryAfterSeconds: retryAfterSeconds, using: &generator)
     notify(.reconnecting(reason: reason, delayMilliseconds: delay))
-    // A cancelled sleep is no error: `next` looks at the cancellation itself.
+    // A cancelled sleep is not an error: `next` checks the cancellation itself.
     try? await Task.sleep(for: .milliseconds(delay))
   }
 }
 
-/// What happens to the connection under a stream, for a caller that shows it.
+/// An event of the connection under a stream, for a caller that reports it.
 package enum EventStreamNotice: Hashable, Sendable {
   /// The server has accepted the stream.
   case opened
@@ -146,7 +146,7 @@ package enum EventStreamNotice: Hashable, Sendable {
   case reconnecting(reason: String, delayMilliseconds: Int)
 }
 
-/// What the end of one attempt at a stream means, by the rules of EventSource and the protocol.
+/// The meaning of the end of one attempt at a stream, by the rules of EventSource and the protocol.
 package enum EventStreamOutcome: Hashable, Sendable {
   /// The stream is over: the server asks its clients not to reconnect.
   case ended
@@ -155,7 +155,8 @@ package enum EventStreamOutcome: Hashable, Sendable {
   /// Reconnect, at the earliest after the server's `Retry-After`, in seconds.
   case reconnect(retryAfterSeconds: Int?)
 
-  /// By the status of a response that is no stream: 204 ends it, 429 and 5xx are passing, all else is final.
+  /// Creates the outcome from the status of a response that is not a stream: 204 ends it, 429 and 5xx are temporary,
+  /// and every other status is final.
   package init(_ response: ClientResponse) {
     switch response.status {
     case 204: self = .ended
@@ -165,31 +166,32 @@ package enum EventStreamOutcome: Hashable, Sendable {
   }
 }
 
-/// When to reconnect to a stream: exponential backoff with jitter and a cap, from the time that the server asked for.
+/// The delays before reconnecting to a stream: exponential backoff with jitter and a cap, beginning with the server's
+/// reconnection time.
 ///
-/// A state machine without clock and randomness: the caller sleeps, and gives the random numbers.
+/// A state machine without clock and randomness: the caller sleeps, and provides the random numbers.
 package struct ReconnectionPolicy: Hashable, Sendable {
-  /// The waiting time before the first attempt, until the server sends `retry:`.
+  /// The delay before the first attempt, until the server sends `retry:`.
   package var baseMilliseconds: Int
-  /// No waiting time is longer.
+  /// The maximum delay.
   package var maximumMilliseconds: Int
 
   private var failures = 0
 
-  /// A policy that starts with `baseMilliseconds`.
+  /// Creates a policy that starts with `baseMilliseconds`.
   package init(baseMilliseconds: Int = 1000, maximumMilliseconds: Int = 30_000) {
     self.baseMilliseconds = baseMilliseconds
     self.maximumMilliseconds = maximumMilliseconds
   }
 
-  /// The server's `retry:`.
+  /// Takes over the server's `retry:`.
   package mutating func noteRetry(milliseconds: Int) { baseMilliseconds = milliseconds }
 
-  /// An event has come: the next loss of the connection is the first again.
+  /// Resets the backoff after an event has come: the next loss of the connection counts as the first again.
   package mutating func noteSuccess() { failures = 0 }
 
-  /// How long to wait before the next attempt: between half and all of base · 2ⁿ after n attempts in vain, and at least
-  /// what the server's `Retry-After` says, but never more than the cap.
+  /// Returns the delay before the next attempt: between half and all of base · 2ⁿ after n failed attempts, and at least
+  /// the server's `Retry-After`, but never more than the cap.
   package mutating func nextDelayMilliseconds(
     retryAfterSeconds: Int? = nil, using generator: inout some RandomNumberGenerator
   ) -> Int {
@@ -205,17 +207,17 @@ package struct ReconnectionPolicy: Hashable, Sendable {
 
 /// One attempt at a stream: a URL session task whose bytes come as an asynchronous sequence.
 ///
-/// URLSession has no back pressure, so the queue between its thread and the reader is bounded in chunks: when it is
-/// full, the transfer is cut, and the reader, having taken what was there, resumes with its last event id. A slow
-/// reader costs a reconnection, never memory.
+/// URLSession has no back pressure, so the queue between its thread and the reader is limited to a number of chunks:
+/// when it is full, the transfer is cancelled, and the reader, having taken its contents, resumes with its last event
+/// id. A slow reader costs a reconnection, never memory.
 private final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
-  /// What a transfer gives, in this order: one response, then bytes. The sequence ends, or throws a `ClientError`.
+  /// An element of a transfer, in this order: one response, then bytes. The sequence ends, or throws a `ClientError`.
   enum Part: Sendable {
     case response(ClientResponse)
     case bytes([UInt8])
   }
 
-  /// How many chunks may wait; each is at most what libcurl reads at once, 16 KiB.
+  /// The maximum number of waiting chunks; each is at most as large as what libcurl reads at once, 16 KiB.
   private static let maximumWaitingChunks = 1024
 
   private let parts: AsyncThrowingStream<Part, any Error>
@@ -223,7 +225,7 @@ private final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
   private let server: String
   private let session = Locked<URLSession?>(nil)
 
-  /// Starts a request; silence for as long as its timeout counts as a lost connection.
+  /// Starts a request. Silence for as long as its timeout counts as a lost connection.
   init(_ request: URLRequest, server: String) {
     (parts, continuation) = AsyncThrowingStream.makeStream(
       bufferingPolicy: .bufferingOldest(Self.maximumWaitingChunks))
@@ -235,8 +237,8 @@ private final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
     session.dataTask(with: request).resume()
   }
 
-  /// Ends the transfer; safe to call twice. The session holds its delegate until then, so every transfer
-  /// has to be cancelled.
+  /// Ends the transfer; safe to call twice. The session holds its delegate until then, so every transfer must be
+  /// cancelled.
   func cancel() {
     let session = session.withLock { session in
       defer { session = nil }
@@ -246,7 +248,7 @@ private final class EventStreamTransfer: NSObject, URLSessionDataDelegate {
     continuation.finish()
   }
 
-  /// The next part, or nil at the end, also when the surrounding task is cancelled.
+  /// Returns the next part; nil at the end, also if the surrounding task is cancelled.
   func next() async throws -> Part? {
     for try await part in parts { return part }
     return nil

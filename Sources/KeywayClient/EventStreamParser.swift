@@ -1,14 +1,14 @@
-/// Bytes in, events out: the parser of the WHATWG HTML standard, section 9.2.6, without any I/O.
+/// A parser from bytes to events by the WHATWG HTML standard, section 9.2.6, without any I/O.
 ///
-/// It takes the stream in pieces of any size, also in the middle of a character or between the two bytes of CR LF. What
-/// it keeps between pieces is bounded by `maximumEventBytes`.
+/// It takes the stream in pieces of any size, which may be split within a character or between the two bytes of CR LF.
+/// The data held between pieces is bounded by `maximumEventBytes`.
 package struct EventStreamParser: Sendable {
-  /// How large one event may be by default: the server's largest body, several times over.
+  /// The default maximum size of one event: several times the server's largest body.
   package static let defaultMaximumEventBytes = 8 << 20
 
   /// The last event id that the stream has set, also by a block without data.
   package private(set) var lastEventID: String
-  /// The reconnection time that the stream asked for last.
+  /// The last reconnection time that the stream has set; nil before the first.
   package private(set) var retryMilliseconds: Int?
 
   private let maximumEventBytes: Int
@@ -19,14 +19,15 @@ package struct EventStreamParser: Sendable {
   private var isAtStart = true
   private var followsCarriageReturn = false
 
-  /// A parser at the beginning of a stream that goes on after `lastEventID`.
+  /// Creates a parser at the beginning of a stream that continues after `lastEventID`.
   package init(lastEventID: String = "", maximumEventBytes: Int = defaultMaximumEventBytes) {
     self.lastEventID = lastEventID
     self.pendingID = lastEventID
     self.maximumEventBytes = maximumEventBytes
   }
 
-  /// The events that the next piece of the stream completes, in order. After an error the parser is of no more use.
+  /// Returns the events that the next piece of the stream completes, in order. After an error the parser must not be
+  /// used.
   package mutating func parse(_ chunk: [UInt8]) throws(ClientError) -> [ServerSentEvent] {
     var events: [ServerSentEvent] = []
     var rest = chunk[...]
@@ -117,15 +118,14 @@ package struct EventStreamParser: Sendable {
 
 /// One event of an event stream, as the HTML standard dispatches it.
 package struct ServerSentEvent: Hashable, Sendable {
-  /// The last event id: it persists, so an event without one of its own carries the id of the one before. Empty until
-  /// the first.
+  /// The last event id. It persists, so an event without its own id has that of the one before. Empty until the first.
   package var id: String
-  /// The type; `message` where the block names none.
+  /// The type; `message` if the block names none.
   package var event: String
   /// The data lines, joined by line feeds.
   package var data: String
 
-  /// An event with these parts.
+  /// Creates an event with these parts.
   package init(id: String, event: String, data: String) {
     self.id = id
     self.event = event

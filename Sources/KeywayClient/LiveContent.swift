@@ -1,25 +1,25 @@
 package import KeyValueModel
 
-/// A `content` event, taken apart: what one commit did to a live list.
+/// A parsed `content` event: the effect of one commit on a live list.
 package struct LiveContent: Hashable, Sendable {
-  /// The commit.
+  /// The revision of the commit.
   package var revision: Int64
-  /// How many rows the list has afterwards.
+  /// The number of rows in the list after the commit.
   package var count: Int
-  /// How many rows there are afterwards, those outside of the window too.
+  /// The number of all rows after the commit, including those outside of the window.
   package var total: Int
-  /// For how many objects the filter fails afterwards.
+  /// The number of objects for which the filter fails after the commit.
   package var failed: Int
-  /// What became of rows; each object is named once.
+  /// The changes of rows; each object is named once.
   package var changes: [LiveChange]
-  /// Which sections came and went.
+  /// The inserted and deleted sections.
   package var sectionChanges: [LiveSectionChange]
-  /// All sections afterwards, where the query has aggregates and sections.
+  /// All sections after the commit, if the query has aggregates and sections.
   package var sections: [LiveSummary]?
-  /// What all rows come to afterwards, where the query has aggregates and no sections.
+  /// The aggregates of all rows after the commit, if the query has aggregates and no sections.
   package var aggregates: JSONObject?
 
-  /// The content in the data of an event, for a list with or without sections.
+  /// Creates the content from the data of an event, for a list with or without sections.
   package init(_ data: Value, isSectioned: Bool) throws(LiveListError) {
     let reader = try LiveEventReader(event: "content", data: data)
     revision = try reader.integer("revision")
@@ -66,59 +66,59 @@ package struct LiveContent: Hashable, Sendable {
   }
 }
 
-/// What one commit did to one row of a live list.
+/// The effect of one commit on one row of a live list.
 package struct LiveChange: Hashable, Sendable {
-  /// What became of a row.
+  /// The kind of a change.
   package enum Kind: String, Hashable, Sendable {
     case insert, delete, move, update
 
-    /// Whether the row was in the list before.
+    /// True if the row was in the list before.
     package var hasIndex: Bool { self != .insert }
-    /// Whether the row is in the list afterwards.
+    /// True if the row is in the list afterwards.
     package var hasNewIndex: Bool { self != .delete }
   }
 
-  /// What became of it.
+  /// The kind of the change.
   package var kind: Kind
-  /// The object that it shows.
+  /// The object of the row.
   package var reference: Reference
-  /// Its place in the list before the commit; nil for an insertion.
+  /// The position in the list before the commit; nil for an insertion.
   package var index: LiveIndex?
-  /// Its place in the list after the commit; nil for a deletion.
+  /// The position in the list after the commit; nil for a deletion.
   package var newIndex: LiveIndex?
-  /// Its value after the commit; nil for a deletion.
+  /// The value after the commit; nil for a deletion.
   package var value: JSONObject?
 }
 
-/// A section that came or went with a commit.
+/// A section that a commit inserted or deleted.
 package struct LiveSectionChange: Hashable, Sendable {
-  /// Whether it came; else it went.
+  /// True if the section was inserted, false if it was deleted.
   package var isInsertion: Bool
-  /// The value that its rows share.
+  /// The value that the rows of the section share.
   package var name: Value
-  /// Its place: after the commit where it came, before where it went.
+  /// The index of the section: after the commit if it was inserted, before it if it was deleted.
   package var index: Int
 }
 
-/// What an event says of a section as a whole.
+/// The summary of a section in an event.
 package struct LiveSummary: Hashable, Sendable {
-  /// The value that its rows share.
+  /// The value that the rows of the section share.
   package var name: Value
-  /// How many of its rows are in the list.
+  /// The number of its rows that are in the list.
   package var count: Int
-  /// What all its rows come to, those outside of the window too, by the text of the operators; nil where the query has
-  /// none.
+  /// The aggregates of all its rows, including those outside of the window, by the text of the operators; nil if the
+  /// query has none.
   package var aggregates: JSONObject?
 }
 
-/// Reads the members of an event's JSON, and says of what is not as it should be where it stands.
+/// Reads the members of an event's JSON, and reports the place of anything invalid.
 struct LiveEventReader {
-  /// Where the object stands: `content 57, changes[2]`.
+  /// The place of the object: `content 57, changes[2]`.
   let place: String
   /// The object.
   let members: JSONObject
 
-  /// A reader of the data of an event.
+  /// Creates a reader of the data of an event.
   init(event: String, data: Value) throws(LiveListError) {
     let members = try Self.object(data, at: event)
     place = event + (members["revision"]?.asInteger.map { " \($0)" } ?? "")
@@ -130,7 +130,7 @@ struct LiveEventReader {
     self.members = members
   }
 
-  /// The objects in an array; none where it is missing and need not be there.
+  /// Returns readers of the objects in an array; none if it is missing and not required.
   func readers(_ name: String, isRequired: Bool = true) throws(LiveListError) -> [LiveEventReader] {
     if !isRequired, (members[name] ?? .null).isNull { return [] }
     guard let elements = members[name]?.asArray else { throw malformed(name, "an array") }
@@ -167,7 +167,7 @@ struct LiveEventReader {
     return index
   }
 
-  /// A row's place, of a list with or without sections.
+  /// Returns a row's position in a list with or without sections.
   func index(_ name: String, isSectioned: Bool) throws(LiveListError) -> LiveIndex {
     guard isSectioned else { return LiveIndex(row: try index(name)) }
     guard let pair = members[name]?.asArray, pair.count == 2, let section = Self.index(pair[0]),
@@ -176,7 +176,8 @@ struct LiveEventReader {
     return LiveIndex(section: section, row: row)
   }
 
-  /// How many rows the list has, how many there are, and for how many objects the filter fails.
+  /// Returns the number of rows in the list, the number of all rows, and the number of objects for which the filter
+  /// fails.
   func counts() throws(LiveListError) -> (count: Int, total: Int, failed: Int) {
     let count = try index("count")
     let total = try index("total")
@@ -184,7 +185,7 @@ struct LiveEventReader {
     return (count, total, members["failed"] == nil ? 0 : try index("failed"))
   }
 
-  /// The sections as wholes.
+  /// Returns the summaries of the sections.
   func sections() throws(LiveListError) -> [LiveSummary] {
     var sections: [LiveSummary] = []
     for section in try readers("sections") {
@@ -195,7 +196,7 @@ struct LiveEventReader {
     return sections
   }
 
-  /// What rows come to, by the text of the operators; nil where that is not said.
+  /// Returns the aggregates of rows, by the text of the operators; nil if there are none.
   func aggregates() throws(LiveListError) -> JSONObject? {
     (members["aggregates"] ?? .null).isNull ? nil : try object("aggregates")
   }

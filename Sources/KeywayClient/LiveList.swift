@@ -2,39 +2,39 @@ package import KeyValueModel
 
 /// The rows of a live query, kept up to date by the events of its stream.
 ///
-/// A value: its holder applies the events in their order, from one task at a time. It checks everything: an event
-/// that contradicts the list is an error and leaves the list as it was, so a mistake of server or client shows where it
-/// happens and not as a row that is wrong from then on.
+/// A value: its owner applies the events in their order, from one task at a time. Everything is checked: an event that
+/// contradicts the list is an error and leaves the list unchanged, so a mistake of server or client shows where it
+/// happens, and not as a row that is wrong from then on.
 package struct LiveList: Hashable, Sendable {
-  /// Whether the server groups the rows.
+  /// True if the server groups the rows.
   package private(set) var isSectioned = false
   /// The revision that the list shows; nil until the first results.
   package private(set) var revision: Int64?
-  /// Whether results have come, and no `reset` since.
+  /// True if results have come, and no `reset` since.
   package private(set) var isCurrent = false
 
   /// The sections with their rows; one without a name in a list without sections.
   package private(set) var sections = [LiveSection(name: nil, rows: [])]
-  /// How many rows there are, those outside of the window too.
+  /// The number of all rows, including those outside of the window.
   package private(set) var total = 0
-  /// For how many objects the filter failed when the list was told of anything last.
+  /// The number of objects for which the filter failed at the last event.
   package private(set) var failed = 0
-  /// What all rows come to, those outside of the window too, by the text of the operators; nil where the query has
-  /// none, or has sections.
+  /// The aggregates of all rows, including those outside of the window, by the text of the operators; nil if the query
+  /// has none, or has sections.
   package private(set) var aggregates: JSONObject?
   /// The objects of all rows.
   private(set) var references: Set<Reference> = []
 
-  /// The list of a stream before its first event.
+  /// Creates the list of a stream before its first event.
   package init() {}
 
-  /// How many rows there are.
+  /// The number of rows in the list.
   package var count: Int { references.count }
 
   /// All rows from the top.
   package var rows: [LiveRow] { sections.flatMap(\.rows) }
 
-  /// Applies an event: `results` replaces the rows, `content` changes them and is given back, after `reset` the next
+  /// Applies an event: `results` replaces the rows; `content` changes them and is returned; after `reset`, the next
   /// `results` is awaited. Other events do not concern the list.
   @discardableResult
   package mutating func apply(_ event: ServerSentEvent) throws(LiveListError) -> LiveContent? {
@@ -105,15 +105,17 @@ package struct LiveList: Hashable, Sendable {
     }
   }
 
-  /// How deep an event may nest: deeper than a value that the server takes, which stands inside of it.
+  /// The maximum nesting depth of an event: greater than that of a value that the server accepts, which the event
+  /// contains.
   private static let depthLimit = 96
 }
 
 // MARK: Applying a content
 
-/// Applying a `content`: all sources go, sections go and come, all targets are placed, and what stayed is updated.
+/// Applying a `content`: first the rows at all sources are removed, then sections are deleted and inserted, then the
+/// rows at all targets are inserted, and last the remaining rows are updated.
 extension LiveList {
-  /// Changes the list as one commit did. Where the content contradicts the list, the list stays as it was.
+  /// Changes the list as one commit did. If the content contradicts the list, the list is unchanged.
   package mutating func apply(_ content: LiveContent) throws(LiveListError) {
     let place = "content \(content.revision)"
     if let revision, content.revision < revision { throw .outdated(place, listRevision: revision) }
@@ -136,7 +138,7 @@ extension LiveList {
     for change in content.changes where change.kind == .insert { references.insert(change.reference) }
   }
 
-  /// Takes over what is said of the sections as wholes, which must be those of the list.
+  /// Takes over the summaries of the sections, which must be those of the list.
   private func summarize(
     _ content: LiveContent, _ sections: inout [LiveSection], _ place: String
   ) throws(LiveListError) {
@@ -153,7 +155,7 @@ extension LiveList {
     }
   }
 
-  /// Each object is named once, stands where it is said to stand, and is new where it is inserted.
+  /// Checks that each object is named once, is at the position given for it, and is new if it is inserted.
   private func checkNames(_ changes: [LiveChange], _ place: String) throws(LiveListError) {
     var names: Set<Reference> = []
     for (number, change) in changes.enumerated() {
@@ -183,7 +185,7 @@ extension LiveList {
   }
 
   private func removeSources(_ changes: [LiveChange], from sections: inout [LiveSection]) {
-    // Two objects never stand at one place, so after `checkNames` the sources are all different.
+    // Two objects are never at one position, so after `checkNames` all sources differ.
     var sources: [Int: Set<Int>] = [:]
     for change in changes where change.kind == .delete || change.kind == .move {
       guard let index = change.index else { continue }
@@ -208,7 +210,7 @@ extension LiveList {
       sections.remove(at: change.index)
     }
     for change in try Self.sorted(changes.filter(\.isInsertion), place) {
-      // A new section may come behind the last one.
+      // A new section may be inserted behind the last one.
       guard change.index <= sections.count else { throw .noSection(place, change.index, count: sections.count) }
       sections.insert(LiveSection(name: change.name, rows: []), at: change.index)
     }
@@ -262,10 +264,10 @@ extension LiveList {
 package struct LiveRow: Hashable, Sendable {
   /// The object.
   package var reference: Reference
-  /// Its keys as the server sent them last.
+  /// The keys and values as the server sent them last.
   package var value: JSONObject
 
-  /// A row of that object, with these keys.
+  /// Creates a row of an object with these keys and values.
   package init(reference: Reference, value: JSONObject) {
     self.reference = reference
     self.value = value
@@ -274,25 +276,25 @@ package struct LiveRow: Hashable, Sendable {
 
 /// A section of a live list with its rows, as it is now.
 package struct LiveSection: Hashable, Sendable {
-  /// The value that its rows share; nil in a list without sections.
+  /// The value that the rows of the section share; nil in a list without sections.
   package var name: Value?
   /// The rows from the top.
   package var rows: [LiveRow]
-  /// What all its rows come to, those outside of the window too, by the text of the operators; nil where the query has
-  /// none.
+  /// The aggregates of all its rows, including those outside of the window, by the text of the operators; nil if the
+  /// query has none.
   package var aggregates: JSONObject?
-  /// How many rows it has.
+  /// The number of rows in the section.
   package var count: Int { rows.count }
 }
 
-/// A row's place in a live list: its index, or that of its section and its own in it.
+/// A row's position in a live list: its index, or the index of its section and its own within that.
 package struct LiveIndex: Hashable, Sendable, Comparable, CustomStringConvertible {
-  /// The section, nil in a list without sections.
+  /// The index of the section; nil in a list without sections.
   package var section: Int?
-  /// The row, counted in its section where there are any.
+  /// The index of the row, within its section if there are sections.
   package var row: Int
 
-  /// As the wire has it: `4`, or `[1,4]`.
+  /// The position as in the protocol: `4`, or `[1,4]`.
   package var description: String {
     guard let section else { return String(row) }
     return "[\(section),\(row)]"
@@ -304,35 +306,35 @@ package struct LiveIndex: Hashable, Sendable, Comparable, CustomStringConvertibl
   }
 }
 
-/// Why an event of a live list is refused: it is not as the specification says, or it contradicts the list.
+/// The reason why an event of a live list is refused: it is not as the specification says, or it contradicts the list.
 ///
 /// Each case begins with the place in the event, such as `content 57, changes[2]`.
 package enum LiveListError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A member is missing, or is another sort of thing than it should be.
+  /// A member is missing, or is of another kind than it should be.
   case malformed(String, wanted: String, found: String)
   /// A `content` without `results` before it, or between `reset` and `results`.
   case contentBeforeResults(String)
-  /// The event is older than what the list shows.
+  /// The event is older than the list.
   case outdated(String, listRevision: Int64)
-  /// There is no such row, of a section with `count` of them.
+  /// The row does not exist in a section with `count` rows.
   case noRow(String, LiveIndex, count: Int)
-  /// There is no such section, of `count`.
+  /// The section does not exist among `count` sections.
   case noSection(String, Int, count: Int)
-  /// Another object than the named one stands there.
+  /// Another object than the named one is at that position.
   case wrongObject(String, LiveIndex, named: Reference, found: Reference)
-  /// A section of another name stands there.
+  /// A section of another name is at that index.
   case wrongSection(String, Int, named: Value, found: Value)
   /// The object is named more than once.
   case namedTwice(String, Reference)
-  /// The object is to be inserted and is in the list already.
+  /// The object is to be inserted, and is in the list already.
   case alreadyListed(String, Reference)
-  /// Two rows are to be placed there.
+  /// Two rows are to be inserted at that position.
   case placedTwice(String, LiveIndex)
-  /// Two sections are to be placed, or taken away, there.
+  /// Two sections are to be inserted, or deleted, at that index.
   case sectionTwice(String, Int)
-  /// A section goes that still has rows, or is there without any.
+  /// A section is deleted that still has rows, or remains without any.
   case sectionRows(String, Int, name: Value, count: Int)
-  /// The list has another number of rows than the event says.
+  /// The list has another number of rows than the event states.
   case wrongCount(String, stated: Int, found: Int)
 
   /// The error as a sentence.

@@ -1,6 +1,6 @@
 #include "CEmbeddedFiles.h"
 
-// #embed is C23; this compiler takes it in every C, and would say so of each file.
+// #embed is C23; this compiler accepts it in every C version, and would warn about each file.
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char keyway_js[] = {

@@ -5,19 +5,20 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-// prctl is variadic. Names the calling thread; the kernel keeps 15 bytes.
+// Names the calling thread; the kernel keeps 15 bytes. A wrapper, because prctl is variadic.
 static inline void keyway_name_thread(const char *name) {
   extern int prctl(int, ...);
   prctl(15 /* PR_SET_NAME, <linux/prctl.h> */, name, 0L, 0L, 0L);
 }
 
-// <fcntl.h> hides O_PATH unless _GNU_SOURCE is defined; it is the same number on all that Swift runs on
+// <fcntl.h> hides O_PATH unless _GNU_SOURCE is defined. The number is the same on all platforms that Swift runs on
 // (asm-generic/fcntl.h).
 static const int keyway_open_path_only = 010000000;
 
-// <sys/stat.h> hides statx unless _GNU_SOURCE is defined. Tells which file a path leads to, or with an empty one, which
-// file is open; and nothing else: since Linux 6.13 a look at a file's times makes the next write renew them, and the
-// next sync write them to the disk (fdatasync too, where ext4 has no journal). False where there is none.
+// Identifies the file that a path leads to or, with an empty path, the open file. Returns false if there is none.
+// Queries nothing else: since Linux 6.13, reading a file's times makes the next write renew them, and the next sync
+// write them to the disk (fdatasync too, where ext4 has no journal). <sys/stat.h> hides statx unless _GNU_SOURCE is
+// defined.
 static inline _Bool keyway_identify_file(
   int descriptor, const char *path, unsigned long long *device, unsigned long long *inode) {
   extern int statx(int, const char *, int, unsigned, struct statx *);

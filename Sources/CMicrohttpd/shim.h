@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-// Everything a daemon is started with. One struct instead of MHD's option list: Swift cannot call variadic functions,
-// and named members are checked by the compiler where an option list is not.
+// The parameters of a daemon. One struct instead of MHD's option list: Swift cannot call variadic functions, and the
+// compiler checks named members, but not an option list.
 struct keyway_daemon {
   unsigned int connections;
   unsigned int idle_seconds;
@@ -17,17 +17,18 @@ struct keyway_daemon {
   MHD_RequestCompletedCallback request_completed;
 };
 
-// Targets stay as they were sent: whoever routes decides what an escape means.
+// Leaves targets as they were sent: the router decides what an escape means.
 static inline size_t keyway_keep_escaped(void *context, struct MHD_Connection *connection, char *text) {
   (void)context;
   (void)connection;
   return strlen(text);
 }
 
-// MHD_start_daemon is variadic. The daemon has one thread, and no socket that it listens on: connections are added.
+// Starts a daemon with one thread and without a listening socket: connections are added. A wrapper, because
+// MHD_start_daemon is variadic.
 //
-// MHD_USE_TURBO is needed, not only wanted: with it MHD closes a connection without shutdown(2), so that a duplicate of
-// its descriptor goes on as an event stream's socket.
+// MHD_USE_TURBO is required: with it MHD closes a connection without shutdown(2), so that a duplicate of its descriptor
+// continues as an event stream's socket.
 static inline struct MHD_Daemon *keyway_start_daemon(const struct keyway_daemon *daemon) {
   return MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO, 0, NULL,
@@ -39,9 +40,9 @@ static inline struct MHD_Daemon *keyway_start_daemon(const struct keyway_daemon 
       daemon->request_completed, daemon->context, MHD_OPTION_END);
 }
 
-// Adds several fields to a response as one: the value of the first, and behind it the lines of the others, where two
-// marks stand for each line break. MHD takes no value with line breaks, so they come into its own copy, which it gives
-// as constant and writes to nowhere; it sends the copy as it is. False where it has no memory for that.
+// Adds several fields to a response as one: the value of the first, followed by the lines of the others, where two
+// marks stand for each line break. MHD accepts no value with line breaks, so they are put into its own copy, which it
+// returns as constant and never writes to; it sends the copy as it is. Returns false if MHD has no memory for that.
 static inline bool keyway_add_fields(struct MHD_Response *response, const char *name, const char *lines, char mark) {
   if (MHD_add_response_header(response, name, lines) != MHD_YES) return false;
   char *kept = (char *)MHD_get_response_header(response, name);
@@ -53,7 +54,7 @@ static inline bool keyway_add_fields(struct MHD_Response *response, const char *
   return true;
 }
 
-// MHD_get_connection_info is variadic, and answers a union that is read by what was asked.
+// Wrappers, because MHD_get_connection_info is variadic, and returns a union that is read according to the request.
 static inline MHD_socket keyway_connection_socket(struct MHD_Connection *connection) {
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   return info == NULL ? MHD_INVALID_SOCKET : info->connect_fd;

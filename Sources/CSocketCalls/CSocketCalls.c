@@ -1,4 +1,4 @@
-// RTLD_DEFAULT
+// For RTLD_DEFAULT.
 #define _GNU_SOURCE
 #include "CSocketCalls.h"
 
@@ -8,12 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Not from <sys/socket.h>: its declarations of what is defined here have other types (a transparent union).
+// Not from <sys/socket.h>, which declares the functions defined here with other types (a transparent union).
 struct sockaddr;
 ssize_t recvfrom(int descriptor, void *buffer, size_t size, int flags, struct sockaddr *address, unsigned *length);
 ssize_t recv(int descriptor, void *buffer, size_t size, int flags);
 
-// More than any process has: descriptors have the lowest free numbers. Pages that nobody touched take no memory.
+// More descriptors than any process has: they are the lowest free numbers. Untouched pages take no memory.
 enum { descriptor_count = 1 << 21 };
 
 static _Atomic(void *) contexts[descriptor_count];

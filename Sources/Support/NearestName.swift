@@ -5,7 +5,7 @@ package enum NearestName {
   private static let longestName = 64
 
   /// Returns the name among `names` that differs from `name` in the fewest letters, whatever their case; nil if none
-  /// differs in at most three, and at most half of its own letters.
+  /// differs in at most three letters, and at most half of the letters of `name`.
   package static func of(_ name: String, among names: some Sequence<String>) -> String? {
     let letters = Array(name.lowercased())
     guard letters.count <= longestName else { return nil }

@@ -2,21 +2,21 @@
 #define CEMBEDDEDFILES_H
 #include <stddef.h>
 
-// A file of the package in the program's own read-only data.
+// A file of the package, embedded in the program's read-only data.
 struct keyway_embedded_file {
-  // Its path below the folder that it is from: "console/main.js".
+  // The path below the folder that it comes from: "console/main.js".
   const char *_Nonnull name;
   const unsigned char *_Nonnull bytes;
   size_t count;
 };
 
-// The files for browsers, from Sources/KeywayBrowser/Resources; `count` gets how many there are.
+// Returns the files for browsers, from Sources/KeywayBrowser/Resources; stores their number in `count`.
 const struct keyway_embedded_file *_Nonnull keyway_browser_files(size_t *_Nonnull count);
 
-// The schema of the example and the objects that its store begins with, from Config/example.
+// Return the schema of the example and the initial objects of its store, from Config/example.
 struct keyway_embedded_file keyway_example_schema(void);
 struct keyway_embedded_file keyway_example_objects(void);
 
-// The description of the API, from Sources/KeywayServer/Description.
+// Returns the description of the API, from Sources/KeywayServer/Description.
 struct keyway_embedded_file keyway_openapi_document(void);
 #endif

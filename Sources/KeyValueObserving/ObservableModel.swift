@@ -163,7 +163,7 @@ struct SparseArray<Value> {
   /// The number of pages.
   var pageCount: Int { pages.count }
 
-  /// The value of a number; nil where it has none.
+  /// The value of a number; nil if it has none.
   subscript(number: UInt64) -> Value? {
     get {
       let (page, index) = Self.place(of: number)

@@ -192,7 +192,7 @@ public struct ObservingOptions: OptionSet, Hashable, Sendable {
   public static let old = ObservingOptions(rawValue: 2)
   /// A first notification with the state at registration.
   public static let initial = ObservingOptions(rawValue: 4)
-  /// A notification of its own before each change.
+  /// A separate notification before each change.
   public static let prior = ObservingOptions(rawValue: 8)
 
   private static let names: [String: ObservingOptions] = [

@@ -97,7 +97,7 @@ final class TransferCore: Sendable {
     observer.withLock { $0 = KeptAction { body() } }
   }
 
-  /// Wakes the reader, if something came of which it was not told.
+  /// Wakes the reader, if something came of which it was not notified.
   func notify() {
     guard state.withLock({ $0.takeNews() }) else { return }
     news.signal()
@@ -110,7 +110,7 @@ final class TransferCore: Sendable {
 
 /// The progress of one transfer, and the content that its reader has not taken yet: a state machine without I/O.
 ///
-/// libcurl's callbacks put in what comes, on the thread of the transfers; the reader takes it out on its own.
+/// libcurl's callbacks add what comes, on the thread of the transfers; the reader takes it on its own thread.
 struct TransferState: Sendable {
   /// The reply to libcurl when content comes.
   enum Reception {
@@ -124,7 +124,7 @@ struct TransferState: Sendable {
 
   /// The next step of the reader.
   enum Step {
-    /// Content. With `resumes` the transfer was paused, and must be told to go on.
+    /// Content. With `resumes` the transfer was paused, and must be resumed.
     case content([UInt8], resumes: Bool)
     /// The response is complete.
     case end
@@ -140,7 +140,7 @@ struct TransferState: Sendable {
   private var isPaused = false
   private var isComplete = false
   private var fault: OutboundFault?
-  /// True if something came of which the reader was not told.
+  /// True if something came of which the reader was not notified.
   private var hasNews = false
 
   /// True once any part of the request may have been received.

@@ -2,7 +2,7 @@ import CCurl
 import Glibc
 import Support
 
-/// The thread of all transfers: starts them, lets libcurl work on them, and tells their readers.
+/// The thread of all transfers: starts them, lets libcurl work on them, and notifies their readers.
 final class TransferLoop {
   private let queue: TransferQueue
   private let multi: UnsafeMutableRawPointer
@@ -53,8 +53,8 @@ final class TransferLoop {
     changed = []
   }
 
-  /// OpenSSL writes to sockets whose other side may be gone, and libcurl, told to leave signals alone, does not prevent
-  /// the signal that this raises on the calling thread.
+  /// Blocks SIGPIPE on the thread. OpenSSL writes to sockets whose other side may be gone, and libcurl, which must
+  /// leave signals alone, does not prevent the signal that this raises on the calling thread.
   private static func blockBrokenPipes() {
     var signals = sigset_t()
     sigemptyset(&signals)
@@ -213,7 +213,7 @@ private final class RunningTransfer {
     }
     guard text.isEmpty else { return line.count }
     let status = keyway_response_status(handle)
-    // A status below says that another head comes (RFC 9110, section 15.2).
+    // A lower status means that another head comes (RFC 9110, section 15.2).
     if status >= 200 {
       core.state.withLock { $0.receive(OutboundResponse(status: status, fields: receivedFields)) }
       hasNews(core)

@@ -26,7 +26,7 @@ struct CollectedNotifications {
   private var missed: Set<ObserverID> = []
   /// The observers for which the budget did not suffice. They count as overflowed for all further commits.
   private var missingRest: Set<ObserverID> = []
-  /// The observers in `missingRest` that were told so by the event of an earlier commit.
+  /// The observers in `missingRest` of which the event of an earlier commit says so.
   private var toldBefore: Set<ObserverID> = []
 
   /// Creates an empty collection with these limits.

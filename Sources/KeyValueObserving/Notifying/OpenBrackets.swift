@@ -12,7 +12,7 @@ struct OpenBrackets {
   /// True if no bracket is open.
   var isEmpty: Bool { brackets.isEmpty }
 
-  /// The bracket around a key; nil where none is open.
+  /// The bracket around a key; nil if none is open.
   subscript(key: ObservedKey) -> Bracket? {
     get { brackets[key] }
     _modify { yield &brackets[key] }

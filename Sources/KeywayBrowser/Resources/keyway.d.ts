@@ -1,4 +1,4 @@
-// The types of keyway.js. What the wire carries is said by Keyway's specification.
+// The types of keyway.js. Keyway's specification describes the protocol.
 
 /** A JSON value. */
 export type Value = null | boolean | number | string | Value[] | { [name: string]: Value }
@@ -6,30 +6,30 @@ export type Value = null | boolean | number | string | Value[] | { [name: string
 /** An object's name, such as `Account/1`. */
 export type Reference = string
 
-/** An object as the server gives it. */
+/** An object as the server returns it. */
 export interface Row {
   readonly '@ref': Reference
   readonly '@revision': number
   readonly [key: string]: Value
 }
 
-/** What a server refused, or why it could not be asked (RFC 9457). */
+/** The reason why the server refused a request (RFC 9457), or why there was no response. */
 export class KeywayProblem extends Error {
-  /** The status of the answer; 0 where there was none. */
+  /** The status of the response; 0 if there was none. */
   readonly status: number
   /**
-   * Such as `stale-revision`. Where there was no answer: `offline` where the browser has no network, otherwise
-   * `unreachable`; `no-token` where the page's `token` failed.
+   * The code of the problem, such as `stale-revision`. Without a response: `no-token` if the page's `token` failed,
+   * `offline` if the browser has no network, otherwise `unreachable`.
    */
   readonly code: string
   /** A sentence for people. */
   readonly detail: string
   readonly object?: Reference
   readonly keyPath?: string
-  /** The place of the operation at fault in a transaction. */
+  /** The index of the failed operation in a transaction. */
   readonly operation?: number
   readonly requestId?: string
-  /** When to ask again, in seconds. */
+  /** The delay before a retry, in seconds. */
   readonly retryAfter?: number
 }
 
@@ -38,35 +38,44 @@ export interface Change {
   readonly object: Reference
   readonly keyPath: string
   readonly kind: 'setting' | 'insertion' | 'removal' | 'replacement'
-  /** Places in an ordered to-many, ascending. */
+  /** Indexes in an ordered to-many, ascending. */
   readonly indexes?: number[]
   readonly old?: Value
   readonly new?: Value
   readonly prior?: true
-  /** How many changes were merged into this one. */
+  /** The number of changes that were merged into this one. */
   readonly coalesced?: number
 }
 
-/** What is told beside a change. */
+/** The members that every notification has. */
 export interface Telling {
-  /** The commit's; of a write that is shown ahead, the last that was told, if any was. */
+  /** The commit's revision; for a write that is shown before its commit, the last known one, if any. */
   readonly revision?: number
-  /** Where it is the present state and no change. */
+  /** True if this is the present state and not a change. */
   readonly initial?: true
-  /** Who made the commit, as `Keyway-Writer` said. */
+  /** The writer of the commit, as given by `Keyway-Writer`. */
   readonly writer?: string
-  /** Where an own write is shown ahead of its commit. The commit is not told again, unless another's came before. */
+  /**
+   * True if a write of this page is shown before its commit. The commit is not notified again, unless another client's
+   * came first.
+   */
   readonly pending?: true
-  /** Where an own write was shown ahead and then refused, with no other's since: what is true is told again. */
+  /**
+   * The problem of a write of this page that was shown before its commit and then refused, if no other client's came
+   * since. The change has the actual value again.
+   */
   readonly refused?: KeywayProblem
 }
 
-/** What could not be bound; also, once, where the page may not have a stream (401): it is told more after a login. */
+/**
+ * A notification that something could not be bound; also, once, that the page may not have a stream (401). More
+ * notifications follow after a login.
+ */
 export interface Unbound {
   readonly problem: KeywayProblem
 }
 
-/** What an observation is told: `kind` is absent where the object is gone. */
+/** A notification of an observation; `kind` is absent if the object is gone. */
 export type ObservedChange<Context = undefined> = Telling & { readonly context: Context } & (
   | (Change & { readonly gone?: undefined; readonly problem?: undefined })
   | { readonly object: Reference; readonly gone: true; readonly kind?: undefined; readonly problem?: undefined }
@@ -75,14 +84,14 @@ export type ObservedChange<Context = undefined> = Telling & { readonly context: 
 export interface ObservingOptions<Context> {
   /** `['new', 'initial']` by default. */
   options?: 'none' | 'new' | 'old' | 'initial' | 'prior' | ('new' | 'old' | 'initial' | 'prior')[]
-  /** Given back with everything that is told. */
+  /** Returned with every notification. */
   context?: Context
 }
 
-/** What a cell is told, once a commit. */
+/** A notification of a cell, once per commit. */
 export interface CellUpdate extends Telling {
   readonly object: Reference
-  /** All of what the cell shows, by key path; nothing where the object is gone. */
+  /** All values that the cell shows, by key path; empty if the object is gone. */
   readonly values: { readonly [keyPath: string]: Value }
   readonly changes: readonly Change[]
   readonly gone?: true
@@ -94,11 +103,11 @@ export interface QueryDescription {
   entity: string
   /** CEL over the object's keys. */
   filter?: string | null
-  /** Key paths by commas; a `-` before one is descending. */
+  /** Key paths separated by commas; a `-` before one makes it descending. */
   sort?: string | null
   section?: string | null
   limit?: number | null
-  /** What rows have; all keys where it is absent. */
+  /** The keys of the rows; all keys if it is absent. */
   keys?: string[] | null
   aggregate?: string | null
 }
@@ -109,7 +118,7 @@ export interface Section {
   readonly aggregates?: { readonly [name: string]: Value }
 }
 
-/** Rows as they were at one revision, and what the server says of all that match. */
+/** Rows as they were at one revision, with the server's figures for all that match. */
 export interface RowList extends Array<Row> {
   readonly revision: number
   readonly total: number
@@ -118,7 +127,7 @@ export interface RowList extends Array<Row> {
   readonly aggregates?: { readonly [name: string]: Value }
 }
 
-/** Where a row is: in a query with sections its section's place and its own in that. */
+/** A row's index; in a query with sections, the index of its section and its own within that. */
 export type Place = number | [number, number]
 
 export type RowChange =
@@ -141,7 +150,7 @@ interface QueryTelling extends Telling {
   readonly problem?: undefined
 }
 
-/** What a query is told: its result, and then what becomes of it. */
+/** A notification of a query: first its result, then the changes of it. */
 export type QueryEvent =
   | (QueryTelling & { readonly type: 'results'; readonly objects: Row[] })
   | (QueryTelling & {
@@ -149,9 +158,9 @@ export type QueryEvent =
     })
   | (Unbound & { readonly type?: undefined })
 
-/** What is observed until it ends. */
+/** An observation, until it ends. */
 export interface Observation {
-  /** From here on its callback does not run. */
+  /** Ends the observation. Its callback does not run any more. */
   end(): void
 }
 
@@ -159,28 +168,28 @@ export interface Observation {
 export interface Cell extends Observation {
   /** Shows these key paths of an object, or the keys that its entity displays; nothing with null. */
   bind(object: Reference | null, keyPaths?: string | string[]): void
-  /** What is out of sight is told nothing, and then what it missed in one update. */
+  /** False while it is out of sight: it is not notified, and afterwards receives what it missed in one update. */
   visible: boolean
 }
 
 export interface Query extends Observation {
-  /** The result as it is shown, flat, in the order of sections. */
+  /** The rows as they are shown, of all sections in order. */
   readonly rows: readonly Row[]
   readonly sections: readonly Section[] | undefined
   readonly count: number
   readonly total?: number
-  /** How many objects the filter fails for. */
+  /** The number of objects for which the filter fails. */
   readonly failed: number
   readonly aggregates?: { readonly [name: string]: Value }
-  /** Changes what is named; null takes it away. */
+  /** Changes the named members of the query; null removes one. */
   change(query: Partial<QueryDescription>): void
   visible: boolean
 }
 
 export interface WriteOptions {
-  /** An `ETag`, or `etag()`'s promise of one. */
+  /** An `ETag`, or the promise of one that `etag()` returns. */
   ifMatch?: string | Promise<string | undefined>
-  /** The object is deleted so many seconds after the last write that said so; `none` ends that. */
+  /** The seconds after the last write with a lifetime at which the object is deleted; `none` ends that. */
   lifetime?: number | 'none'
 }
 
@@ -198,18 +207,21 @@ export interface Operation {
 }
 
 export interface KeywayOptions {
-  /** Of the server; the page's own origin by default. */
+  /** The server's URL; the page's own origin by default. */
   url?: string
-  /** Gives the token of every request; without it the session's cookie says who asks. Called again after a 401. */
+  /**
+   * Returns the token for every request; without it, the session's cookie identifies the user. Called again after a
+   * 401.
+   */
   token?: () => string | undefined | Promise<string | undefined>
 }
 
-/** `connecting`, `live`, `waiting` to come back, or `closed`. */
+/** `connecting`, `live`, `waiting` to reconnect, or `closed`. */
 export type State = 'connecting' | 'live' | 'waiting' | 'closed'
 
 /**
- * Why what is observed is told its present state anew: what the server said (`compacted`, `epoch`, `overflow`); `away`
- * after a tab was frozen or kept for Back; `identity` when the token is someone else's.
+ * The reason why observations receive their present state again: the server's reason (`compacted`, `epoch`,
+ * `overflow`); `away` after a tab was frozen or kept for Back; `identity` if the token is another user's.
  */
 export interface ResetEvent extends Event {
   readonly reason: 'compacted' | 'epoch' | 'overflow' | 'away' | 'identity'
@@ -223,21 +235,24 @@ export class Keyway extends EventTarget {
 
   get(object: Reference): Promise<Row>
   get(object: Reference, keyPath: string): Promise<Value>
-  /** The rows of a query as they are now: all of them, or the first `limit`. Rows of one state, however many pages. */
+  /**
+   * Returns the rows of a query as they are now: all of them, or the first `limit`. All rows are of one state, however
+   * many pages there are.
+   */
   list(query: QueryDescription): Promise<RowList>
   /**
-   * Shown at once where this page sees the key path with another value, except in observations with `prior`, and taken
-   * back if it is refused.
+   * Sets a value. It is shown at once where this page shows another value of the key path, except in observations with
+   * `prior`, and reverted if it is refused.
    */
   set(object: Reference, keyPath: string, value: Value, options?: WriteOptions): Promise<Value>
   create(entity: string, value: { [key: string]: Value }, options?: WriteOptions): Promise<Row>
-  /** A JSON Merge Patch (RFC 7396). */
+  /** Applies a JSON Merge Patch (RFC 7396). */
   patch(object: Reference, changes: { [key: string]: Value }, options?: WriteOptions): Promise<Row>
   delete(object: Reference, options?: WriteOptions): Promise<void>
   transact(operations: Operation[], options?: WriteOptions):
     Promise<{ revision: number; results: { object: Reference }[] }>
 
-  /** The `ETag` of what this page knows of an object or key path; where it knows nothing, the server's. */
+  /** Returns the `ETag` of an object or key path as this page knows it; if it does not know it, the server's. */
   etag(object: Reference, keyPath?: string): Promise<string | undefined>
 
   observe(
@@ -251,10 +266,10 @@ export class Keyway extends EventTarget {
   cell(callback: (update: CellUpdate | (Unbound & { values?: undefined })) => void): Cell
   query(query: QueryDescription, callback: (event: QueryEvent) => void): Query
 
-  /** Ends all, for good. */
+  /** Ends everything, permanently. */
   close(): void
 
-  /** What the elements of a page use. A page whose requests want a token sets it before the first is seen. */
+  /** The client of the page's elements. A page that needs a token sets it before the first element is seen. */
   static shared?: Keyway
 
   addEventListener(

@@ -1,4 +1,4 @@
-// Types: keyway.d.ts. Line, the stream, and Desk, what is observed, are state machines; Keyway has the browser.
+// Types: keyway.d.ts. Line (the stream) and Desk (the observations) are state machines; Keyway has the browser.
 
 export class KeywayProblem extends Error {
   constructor({ status = 0, type = '', code = type.split('/').pop() || 'unreachable', title, detail, cause, ...rest }) {
@@ -52,8 +52,8 @@ export class EventStreamParser {
 }
 
 /**
- * `step` takes what happened and returns what to do; `deadline` is when it wants a `tick`. Each binding has its own
- * name. Of a told cell the page has the state at `id`: the next stream goes on from there.
+ * `step` takes an event and returns actions; `deadline` is the time of the next `tick`. Each binding has its own name.
+ * The page has the state of a told cell at `id`: the next stream continues there.
  */
 export class Line {
   state = 'connecting'
@@ -118,7 +118,7 @@ export class Line {
 
   _want({ name, body }, now) {
     const cell = this.#cells.get(name)
-    // What it misses out of sight this stream knows alone.
+    // Only this stream knows what it missed out of sight.
     if (body && cell) Object.assign(cell, { body, isTold: false })
     else if (body) this.#cells.set(name, { body, isTold: false })
     else if (this.#cells.delete(name) && cell.isSeen === undefined) return void this.#dirty.delete(name)
@@ -143,7 +143,7 @@ export class Line {
   _lost({ problem }, now) {
     const isFinal = problem && !isTransient(problem)
     if (isFinal || problem?.status === 401) {
-      // What can't be resumed is bound anew.
+      // What can't be resumed is bound again.
       for (const cell of this.#cells.values()) cell.isTold = false
       if (!isFinal || !this.id) this.#out.push({ do: 'refuse', problem })
       else {
@@ -185,7 +185,7 @@ export class Line {
     this.#setState('live')
   }
 
-  /** Only what was received whole is shown, and resumed from. */
+  /** Only whole commits are shown, and resumed from. */
   #commit(id) {
     const reason = this.#epoch && this.#epoch !== epochOf(id) ? 'epoch' : this.#isReset && 'compacted'
     if (reason && !this.#received.some(({ type }) => type === 'reset')) {
@@ -209,7 +209,7 @@ export class Line {
     this.#out.push({ do: 'deliver', commit: { id, events } })
   }
 
-  /** One at a time: they stay in order. */
+  /** Sends one batch at a time, in order. */
   #flush(now) {
     if (this.state !== 'live' || this.#inFlight || now < this.#flushAt) return
     this.#flushAt = Infinity
@@ -248,7 +248,7 @@ export class Line {
       this.#batches.unshift(entries)
       this.#flushAt = now + backoff(this.#sendFailures++, problem)
     } else if (entries.length > 1) {
-      // The halves find the one at fault.
+      // Halves find the faulty one.
       this.#batches.unshift(entries.splice(0, entries.length >> 1), entries)
     } else if (this.#cells.delete(entries[0][0])) {
       this.#out.push({ do: 'refuse', name: entries[0][0], problem })
@@ -276,7 +276,7 @@ function apply(values, { keyPath, kind, indexes, old, new: value }) {
   values[keyPath] = members
 }
 
-/** Throws where the list is another. */
+/** Throws if the list differs. */
 export function applyContent(rows, sections, { count, changes, sectionChanges = [] }) {
   let start = 0
   const lists = (sections ?? [{ count: rows.length }]).map(each => rows.slice(start, (start += each.count)))
@@ -305,10 +305,10 @@ export function applyContent(rows, sections, { count, changes, sectionChanges = 
   return { rows: after, sections: sections && lists.map((list, n) => ({ name: names[n], count: list.length })) }
 }
 
-/** _ is for the desk. */
+/** Members with _ are for Desk. */
 class Observer {
   _values = {}
-  // Own writes that it was told ahead.
+  // Own writes shown before their commits.
   _ahead = new Set()
 
   constructor(desk, callback, options = ['new', 'initial']) {
@@ -332,7 +332,7 @@ class Observer {
     this._desk.bind(this, body && this._isHidden ? { ...body, visible: false } : body)
   }
 
-  /** `old` says what an unordered to-many has lost. */
+  /** `old` has the members that an unordered to-many has lost. */
   _bindObject(object, keyPaths) {
     const named = keyPaths && { keyPaths: [keyPaths].flat() }
     const options = ['new', 'old', 'initial', ...(this._options.includes('prior') ? ['prior'] : [])]
@@ -353,27 +353,27 @@ class Observer {
 
   _at({ object, keyPath }) { if (this._body.object === object) return this._over(object, this._values)[keyPath] }
 
-  /** Whether it shows already; what does not ends what is ahead. */
+  /** True if it shows already; otherwise it ends what is ahead. */
   _isEcho(writer, change) {
     const writes = [...this._ahead].filter(each => isOfKey(each, change))
     const own = writes.find(each => each.writer === writer)
     const isSetting = change.kind === 'setting'
-    // An unordered to-many comes in another order.
+    // An unordered to-many may have another order.
     if (own && isSetting && isEqual(...[change.new, own.value].map(value => [value].flat().sort()))) {
       own.value = change.new
       return true
     }
     for (const each of writes) this._ahead.delete(each)
     if (isSetting || !writes[0]) return false
-    // Its list is not what showed.
+    // Its list is not the shown one.
     delete change.indexes
     Object.assign(change, { kind: 'setting', old: writes.at(-1).value, new: this._values[change.keyPath] })
   }
 
-  /** Makes true what was written. */
+  /** Applies a committed write. */
   _keep({ keyPath, value }) { this._values[keyPath] = value }
 
-  /** Tells what shows, and `old` did. */
+  /** Notifies of the shown value in place of `old`. */
   _show(write, old, more) {
     this._finish()
     const { object, keyPath } = write
@@ -452,7 +452,7 @@ class Query extends Observer {
       const kind = type === 'update' && !keys[1] && isEqual(index, newIndex) ? 'setting' : type
       for (const keyPath of keys) isEcho &= this._isEcho(writer, { object, keyPath, kind, new: value[keyPath] })
       if (value) change.value = this._over(object, value)
-      // A move by what is not shown names no key.
+      // A move by a key that is not shown names none.
       if (!keys[0]) isEcho = false
     }
     if (!isEcho) this._desk.call(this, { type, ...data })
@@ -476,7 +476,7 @@ class Query extends Observer {
   }
 }
 
-/** Works out all that a commit changes, then runs callbacks. */
+/** Applies all of a commit, then runs callbacks. */
 export class Desk {
   id = null
   #tab
@@ -494,7 +494,7 @@ export class Desk {
 
   get revision() { return this.id ? revisionOf(this.id) : undefined }
 
-  /** Whether a cursor names a later state of the same store. */
+  /** True for a cursor of a later state of the same store. */
   isBehind(cursor) { return epochOf(cursor) === epochOf(this.id) && revisionOf(cursor) > this.revision }
 
   observe(object, keyPaths, options, callback = options) {
@@ -529,7 +529,7 @@ export class Desk {
 
   #expectState() { for (const each of this.#observers.values()) each._isStale ||= each._isTold }
 
-  /** Whether any was told its state. */
+  /** Binds all again. True if any had its state. */
   restart() {
     this.#expectState()
     const observers = this.#bound
@@ -580,7 +580,7 @@ export class Desk {
 
   call(observer, what) { this.#calls.push([observer, observer._name, what]) }
 
-  /** But no callback of what has ended, or been bound anew. */
+  /** Skips observers that have ended or are bound again. */
   run() {
     if (this.#isRunning) return
     this.#isRunning = true
@@ -599,7 +599,7 @@ export class Desk {
     for (const each of this.#bound) {
       const old = each._at(write)
       if (old === undefined || !each.visible || each._options.includes('prior')) continue
-      // What shows already is told when it is so.
+      // What shows already is notified by its commit.
       if (isEqual(old, value) && !each._ahead.size) continue
       each._ahead.add(write)
       each._show(write, old, { pending: true })
@@ -609,7 +609,7 @@ export class Desk {
     return write
   }
 
-  /** It shows until its commit, which `cursor` names, is told. */
+  /** Shows a write until its commit, which `cursor` names, comes. */
   settle(write, cursor) {
     write.cursor = cursor
     this.#settle()
@@ -622,14 +622,14 @@ export class Desk {
     this.run()
   }
 
-  /** A commit of another store is still to be told if the write began with the store that is shown now. */
+  /** A commit of another store is still to come if the write began with the store that shows now. */
   #isOpen({ cursor, epoch }) {
     if (!cursor || !this.id) return !cursor
     const present = epochOf(this.id)
     return this.isBehind(cursor) || (epochOf(cursor) !== present && epoch === present)
   }
 
-  /** In the order of commits, once all of a key path's are known. */
+  /** Closes writes in the order of commits, once all of a key path are known. */
   #settle() {
     const open = this.#writes.filter(each => this.#isOpen(each))
     const closing = this.#writes.filter(write => !open.some(each => isOfKey(each, write)))
@@ -653,7 +653,7 @@ const sleep = milliseconds => new Promise(resolve => setTimeout(resolve, millise
 const pathOf = (object, keyPath) =>
   '/v1/objects/' + [...object.split('/'), ...(keyPath ? [keyPath] : [])].map(encodeURIComponent).join('/')
 
-/** Tabs of different people share nothing. */
+/** Tabs of different users share nothing. */
 function subjectOf(token) {
   try {
     return JSON.parse(atob(token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/'))).sub
@@ -682,16 +682,16 @@ export class Keyway extends EventTarget {
   #timer
   #tags = new Map()
   #closing = new AbortController()
-  // This tab's name, anew at each join, and its leader's.
+  // This tab's name, new at each join, and its leader's.
   #seat
   #leader
-  // Wanted without a leader.
+  // Bindings without a leader.
   #late = []
   #group
   #subject
   #channel
   #leaving
-  // A leader's: the others' cells and reports.
+  // In a leader: the others' cells and reports.
   #members = new Map()
   #reports
   #heartbeat = 15
@@ -788,7 +788,7 @@ export class Keyway extends EventTarget {
     }
   }
 
-  /** Without a token there is the cookie. */
+  /** Without a token, uses the cookie. */
   async #fetch(method, path, { headers, body, ...options } = {}) {
     const ask = async () => {
       this.#lastToken = await this.#askToken()
@@ -810,7 +810,7 @@ export class Keyway extends EventTarget {
     }
   }
 
-  /** Throws what a page can tell its user where no answer came. */
+  /** Throws a problem for the user if no response came. */
   #away = (cause, told = { detail: 'The server cannot be reached.' }) => {
     const isOffline = this.#world.navigator?.onLine === false
     throw new KeywayProblem({ ...(isOffline ? { code: 'offline', detail: 'This device is offline.' } : told), cause })
@@ -880,7 +880,7 @@ export class Keyway extends EventTarget {
     })
   }
 
-  /** With someone else's token this tab is of another group. */
+  /** With another user's token this tab joins another group. */
   #meet(token) {
     if (!this.#leader || !token || subjectOf(token) === this.#subject) return
     this.#leave()
@@ -888,7 +888,7 @@ export class Keyway extends EventTarget {
     this.#join()
   }
 
-  /** Until this tab leaves; robbed, it joins anew. */
+  /** Holds a lock until this tab leaves; if it is stolen, joins again. */
   #hold(name, granted, options = { signal: this.#leaving.signal }) {
     const { signal } = this.#leaving
     const held = new Promise(resolve => signal.addEventListener('abort', resolve))
@@ -905,7 +905,7 @@ export class Keyway extends EventTarget {
 
   #lock(name, ...of) { return this.#world.navigator.locks.request(`${this.#group} ${name}`, ...of) }
 
-  /** Left, frozen or kept for Back. */
+  /** When left, frozen or kept for Back. */
   #leave() {
     if (!this.#seat) return
     this.#leaving.abort()
@@ -956,7 +956,7 @@ export class Keyway extends EventTarget {
     this.#step({ type: 'start' })
   }
 
-  /** Its lock tells when it is gone. */
+  /** The tab's lock shows when it is gone. */
   #admit(seat, { cells }, isEven) {
     this.#members.set(seat, new Set(cells.map(([name]) => name)))
     if (isEven) for (const cell of cells) this.#line.adopt(...cell)
@@ -1076,7 +1076,7 @@ export class Keyway extends EventTarget {
       this.#step({ type: 'tick' })
       if (Date.now() - this.#saidAt > this.#line.heartbeat * 1000) this.#say()
     } else if (Date.now() - this.#heardAt > this.#patience && !this.#reports) {
-      // A leader that says nothing hangs.
+      // A silent leader hangs.
       this.#heardAt = Date.now()
       if (this.#world.document.visibilityState !== 'hidden') this.#hold('lead', () => this.#takeOver(), { steal: true })
     }
@@ -1096,7 +1096,7 @@ export class Keyway extends EventTarget {
 const textOf = value => (value == null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value))
 
 if (globalThis.customElements && !customElements.get('keyway-value')) {
-  // Of those out of sight the oldest end.
+  // The oldest out of sight end.
   const unseen = new Set()
   const sight = new IntersectionObserver(entries => {
     for (const { target, isIntersecting } of entries) {
@@ -1139,7 +1139,7 @@ if (globalThis.customElements && !customElements.get('keyway-value')) {
       this.live = null
     }
 
-    /** A problem stands in the place of what it keeps from being shown, unless the page shows it itself. */
+    /** Shows a problem in place of the value, unless the page shows it itself. */
     tell(update) {
       const { problem: detail } = update ?? {}
       this.alert?.remove()

@@ -37,7 +37,7 @@ export class CreateView {
 }
 
 function inputFor(key) {
-  // The server judges what is missing: it knows defaults, and what a rule lets be set.
+  // The server decides what is missing: it knows the defaults, and the keys that a rule allows to be set.
   if (key.choices) {
     return element('select', {}, element('option', { value: '' }, ''),
       key.choices.map(choice => element('option', {}, textOf(choice))))

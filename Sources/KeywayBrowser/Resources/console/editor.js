@@ -3,12 +3,12 @@ import { isExact, textOf, valueOf } from './values.js'
 
 let lists = 0
 
-/** How often a write is tried again while other keys of its object change. */
+/** The number of retries of a write while other keys of its object change. */
 const tries = 10
 
 /**
- * Makes the content of a cell an input, until Enter writes it or Escape does not. What is written is judged by the
- * value that was there when it began: where another client has changed that, the first Enter only says so.
+ * Makes the content of a cell an input, until Enter writes it or Escape discards it. The write depends on the value at
+ * the beginning: if another client has changed that, the first Enter only reports it.
  *
  * `begin` is `{cell, keyway, reference, key, value, problems}`; `end` is called once the cell is to show a value again.
  */
@@ -25,7 +25,7 @@ export function edit({ cell, keyway, reference, key, value, problems }, end) {
   const before = [...cell.childNodes]
   cell.replaceChildren(input, ...choices(key, input))
   cell.classList.add('editing')
-  // What the input began with, the text of it there, and the value that the user has seen last.
+  // The initial value, its text in the input, and the value that the user has seen last.
   let first
   let begun
   let seen
@@ -57,7 +57,7 @@ export function edit({ cell, keyway, reference, key, value, problems }, end) {
     end()
   }
 
-  /** A text as it was typed, with the line breaks that the value had. */
+  /** The text as it was typed, with the line breaks of the value. */
   function wanted() {
     if (input.value === begun) return first
     const isOfCRLF = typeof first === 'string' && first.includes('\r\n')
@@ -120,13 +120,13 @@ export function edit({ cell, keyway, reference, key, value, problems }, end) {
   })
 }
 
-/** An input for a value of the key, with lines where it may have them. */
+/** An input for a value of the key, with several lines if it may have them. */
 export function makeInput(key, attributes) {
   const common = { autocomplete: 'off', spellcheck: 'false', ...attributes }
   return key.hasLines ? element('textarea', { rows: '1', ...common }) : element('input', { type: 'text', ...common })
 }
 
-/** What the key can be, for the input to offer. */
+/** The possible values of the key, for the input to offer. */
 function choices(key, input) {
   if (!key.choices) return []
   const id = `choices-${lists += 1}`

@@ -22,7 +22,7 @@ export function drawing(name, attributes = {}, ...children) {
   return node
 }
 
-/** Sets a node's text where it is another one, so that selections and readers of the screen are left alone. */
+/** Sets a node's text if it differs, so that selections and screen readers are not disturbed. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text
 }

@@ -2,12 +2,12 @@ import { element, labelled, setText } from './elements.js'
 import { Grid } from './grid.js'
 import { ProblemLine } from './problem.js'
 
-/** The most rows of a table: a filter finds the others. */
+/** The maximum number of rows of a table: a filter finds the others. */
 const limit = 10_000
 
 /**
- * The objects of an entity as a live table. Filter, order, sections and columns stand in the address, so that it can be
- * kept and Back undoes them.
+ * The objects of an entity as a live table. Filter, order, sections and columns are in the address, so that it can be
+ * saved and Back undoes them.
  */
 export class EntityView {
   #query = null
@@ -85,7 +85,7 @@ export class EntityView {
       this.#makeChooser())
   }
 
-  /** The columns to choose, which go away with the focus, or by Escape. */
+  /** The choice of columns, which closes without the focus, or by Escape. */
   #makeChooser() {
     const summary = element('summary', {}, 'Columns')
     const chooser = element('details', {
@@ -106,7 +106,7 @@ export class EntityView {
   }
 
   #sortBy(name) {
-    // Once up, once down, then as the server has them.
+    // Ascending, then descending, then in the server's order.
     const next = { [name]: `-${name}`, [`-${name}`]: '' }
     this.#apply({ sort: next[this.state.sort] ?? name })
   }
@@ -141,7 +141,7 @@ export class EntityView {
   #hear(event) {
     if (event.problem) {
       this.problems.show(event.problem)
-      // What was there before is no answer to this.
+      // The previous rows are not the result of this.
       this.grid.show([])
       setText(this.count, '')
       if (event.problem.code === 'forbidden' && !this.#isNarrowed) this.#narrow()

@@ -115,7 +115,7 @@ export class Grid {
     this.#move(cell, ...step)
   }
 
-  /** By how many rows and columns a key goes. */
+  /** The number of rows and columns by which a key moves. */
   #stepOf({ key, ctrlKey }) {
     const page = Math.max(1, Math.floor(this.node.clientHeight / 32) - 2)
     const far = Number.MAX_SAFE_INTEGER
@@ -130,7 +130,7 @@ export class Grid {
     const from = items.findIndex(item => item['@ref'] === cell.parentNode.dataset.ref)
     const column = Math.max(0, Math.min(this.#columns.length, cell.cellIndex + right))
     let to = Math.max(0, Math.min(items.length - 1, from + down))
-    // Headings of sections are no rows of the model.
+    // Headings of sections are not rows of the model.
     const step = down < 0 ? -1 : 1
     while (items[to] && !items[to]['@ref']) to += step
     if (!items[to]) return
@@ -150,7 +150,7 @@ export class Grid {
     if (!key || key.isReadOnly || key.isCollection) return
     const { keyway, problems } = this.view
     edit({ cell, keyway, reference: item['@ref'], key, value: item[name], problems }, () => {
-      // What came meanwhile is shown now.
+      // Shows what came meanwhile.
       fill(cell, summaryOf(cell.parentNode?.item?.[name], key), key)
     })
   }
@@ -164,7 +164,7 @@ function fill(cell, text, key) {
   }
 }
 
-/** Lets it be seen that a value has changed. */
+/** Highlights a changed value. */
 export function flash(node) {
   node.classList.remove('changed')
   void node.offsetWidth

@@ -2,7 +2,7 @@ import { element, setText } from './elements.js'
 import { ProblemLine, ask } from './problem.js'
 import { addressOf, isReference, textOf } from './values.js'
 
-/** How many transactions from before are shown, and how many at most. */
+/** The number of earlier transactions shown, and the maximum number of transactions. */
 const [before, limit] = [50, 500]
 
 /** The journal as it grows: the committed transactions, the newest first. */

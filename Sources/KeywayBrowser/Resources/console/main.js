@@ -22,7 +22,7 @@ let view = null
 let list = null
 let isSignedIn = false
 
-/** Begins anew, as another identity may see other things. */
+/** Starts again, because another identity may see other things. */
 function restart(address) {
   context.keyway?.close()
   if (location.hash !== address) history.replaceState(null, '', address)
@@ -73,7 +73,7 @@ async function checkSession() {
   show(new SessionView(context, {}, session.problem ?? new Error('The session has ended. Sign in again.')))
 }
 
-/** Who is an admin without a session has nothing to sign in to: the server has no keys. */
+/** An admin without a session has nothing to sign in to: the server has no keys. */
 function showSession({ identity }) {
   isSignedIn = Boolean(identity)
   sessionBox.replaceChildren(...(identity
@@ -82,7 +82,7 @@ function showSession({ identity }) {
     : context.isAdmin ? [] : [element('a', { class: 'button', href: '#/session' }, 'Sign in')]))
 }
 
-/** What the server would refuse is not offered. */
+/** Does not offer what the server would refuse. */
 async function showRights() {
   Object.assign(context, await readRights())
   for (const [address, isShown] of [['#/journal', context.isAdmin], ['#/status', context.mayReadStatus]]) {
@@ -134,7 +134,7 @@ function makeView(kind, entity, name, id, parameters) {
     ? `Choose an entity to see its objects, live.${others}` : 'The schema has no entities.')
 }
 
-/** The title, and why there is nothing. */
+/** The title, and the reason why there is no content. */
 function missing(kind, name) {
   if (kind === 'journal' || kind === 'status') {
     const title = kind === 'journal' ? 'Journal' : 'Status'
@@ -156,7 +156,7 @@ function show(next) {
     if (location.hash.startsWith(link.hash)) link.setAttribute('aria-current', 'page')
     else link.removeAttribute('aria-current')
   }
-  // Who uses the keyboard, or hears the page, goes on where the new content begins.
+  // Users of the keyboard or a screen reader continue where the new content begins.
   if (!isFirst) main.querySelector('h1')?.focus()
   scrollTo(0, 0)
 }

@@ -1,10 +1,10 @@
 import { element, labelled } from './elements.js'
 import { addressOf, isExact, isReference, textOf, valueOf } from './values.js'
 
-/** How many members are shown before they are asked for. */
+/** The number of members shown before more are requested. */
 const shownAtFirst = 100
 
-/** The members of a to-many: followed, added, removed, and, where they have an order, moved. */
+/** The members of a to-many: followed, added, removed and, if they are ordered, moved. */
 export class Members {
   #members = []
   #limit = shownAtFirst

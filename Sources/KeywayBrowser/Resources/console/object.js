@@ -45,7 +45,7 @@ export class ObjectView {
     clearTimeout(this.#timer)
   }
 
-  /** Which keys there are for whom asks is what a GET gives: a rule may hide some. */
+  /** A GET returns the keys that this identity may read: a rule may hide some. */
   async #begin() {
     await this.problems.attempt(async () => {
       const object = await this.keyway.get(this.reference).catch(problem => {
@@ -65,7 +65,7 @@ export class ObjectView {
   }
 
   #hear(update) {
-    // Deleted before it was observed comes to the same.
+    // A deletion before the observation has the same result.
     if (update.gone || update.problem?.code === 'unknown-object') {
       setText(this.state, 'deleted')
       this.node.classList.add('gone')
@@ -79,7 +79,7 @@ export class ObjectView {
     }
   }
 
-  /** An observation is over with its object; a query tells when there is one of that reference again. */
+  /** An observation ends with its object; a query notifies when an object of that reference exists again. */
   #awaitReturn() {
     if (this.#isOver) return
     this.#return?.end()
@@ -96,7 +96,7 @@ export class ObjectView {
     if (!this.node.classList.contains('gone')) setText(this.state, `revision ${object['@revision']}`)
   }
 
-  /** Soon reads the object's own revision: that of a commit may be of another that it is computed from. */
+  /** Reads the object's own revision soon: a commit's may be that of another object that it is computed from. */
   readRevision() {
     this.#timer ??= setTimeout(async () => {
       this.#timer = null

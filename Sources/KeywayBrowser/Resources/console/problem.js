@@ -1,6 +1,6 @@
 import { element } from './elements.js'
 
-/** What went wrong last, as text, until the next success. */
+/** The last error as text, until the next success. */
 export class ProblemLine {
   constructor() {
     this.node = element('p', { class: 'problem', role: 'alert', hidden: true })
@@ -19,7 +19,7 @@ export class ProblemLine {
     this.node.hidden = true
   }
 
-  /** Carries out what may fail: whether it succeeded. */
+  /** Runs an action that may fail. Returns true if it succeeded. */
   async attempt(work) {
     try {
       await work()
@@ -32,7 +32,7 @@ export class ProblemLine {
   }
 }
 
-/** Asks the server. Throws what an answer that is no success says, and in plain words that there was none. */
+/** Sends a request to the server. Throws the problem of an error response, or that there was no response. */
 export async function ask(url, options) {
   const response = await fetch(url, options).catch(cause => {
     throw new Error(navigator.onLine ? 'The server cannot be reached.' : 'This device is offline.', { cause })
@@ -42,7 +42,7 @@ export async function ask(url, options) {
   try {
     problem = await response.json()
   } catch {
-    // No problem document: the status has to do.
+    // Without a problem document, the status has to suffice.
   }
   throw Object.assign(new Error(problem.detail || problem.title || `the answer is ${response.status}`), problem)
 }

@@ -1,6 +1,6 @@
 import { ask } from './problem.js'
 
-/** A key of an entity, of what `/v1/entities` says of it. */
+/** A key of an entity, as described by `/v1/entities`. */
 class Key {
   constructor(name, property, isRequired) {
     this.name = name
@@ -20,12 +20,12 @@ class Key {
 
   get isOptional() { return this.types.includes('null') || this.types.length === 0 }
 
-  /** Whether a value may have lines: a text, or JSON. */
+  /** True if a value may have several lines: a text, or JSON. */
   get hasLines() {
     return !this.choices && !this.toOne && !this.isDate && (this.types.includes('string') || this.types.length === 0)
   }
 
-  /** What it holds, in a few words. */
+  /** The kind of its values, in a few words. */
   get description() {
     const kind = this.toOne ?? (this.isCollection ? `${this.isOrdered ? 'list' : 'set'} of ${this.memberName}`
       : this.isDate ? 'date' : this.types.filter(type => type !== 'null').join(' or ') || 'json')
@@ -47,7 +47,7 @@ class Entity {
 
   key(name) { return this.keys.find(key => key.name === name) }
 
-  /** What a table shows unless it is told: all but collections. */
+  /** The default columns of a table: all keys but collections. */
   get columns() { return this.keys.filter(key => !key.isCollection).map(key => key.name) }
 }
 

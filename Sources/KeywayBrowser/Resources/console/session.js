@@ -1,7 +1,7 @@
 import { element, labelled } from './elements.js'
 import { ProblemLine, ask } from './problem.js'
 
-/** Who the console asks as: `{identity, expires}`, or a problem where the session is no longer good. */
+/** The identity of the console: `{identity, expires}`, or a problem if the session is no longer valid. */
 export async function readSession() {
   try {
     return await (await ask('/v1/session')).json()
@@ -10,7 +10,7 @@ export async function readSession() {
   }
 }
 
-/** What whom the console asks as may look at. The server decides it by its settings, so it is asked. */
+/** The parts that the console's identity may see. The server decides that by its settings, so it is asked. */
 export async function readRights() {
   const may = url => ask(url, { method: 'HEAD' }).then(() => true, () => false)
   const [isAdmin, mayReadStatus] = await Promise.all(['/v1/access/revocations', '/v1/status'].map(may))
@@ -22,7 +22,7 @@ export async function signOut() {
   await ask('/v1/session', { method: 'DELETE' })
 }
 
-/** Signing in: a token becomes a cookie that no script can read. The token is kept nowhere. */
+/** Signing in: a token becomes a cookie that no script can read. The token is not stored. */
 export class SessionView {
   constructor(context, _, problem) {
     this.title = 'Sign in'

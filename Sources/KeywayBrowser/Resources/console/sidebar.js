@@ -1,6 +1,6 @@
 import { element, setText } from './elements.js'
 
-/** The entities with how many objects there are of each, live. */
+/** The entities with the numbers of their objects, live. */
 export class EntityList {
   constructor({ keyway, schema }) {
     this.keyway = keyway

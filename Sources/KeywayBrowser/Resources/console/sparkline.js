@@ -17,7 +17,7 @@ export class Sparkline {
       element('h2', {}, name), element('p', {}, this.now, ` ${unit}`), this.picture)
   }
 
-  /** One value more; the oldest goes. */
+  /** Adds a value, and removes the oldest. */
   add(value) {
     if (!Number.isFinite(value)) return
     this.#values.push(value)

@@ -2,10 +2,10 @@ import { EventStreamParser } from '/keyway.js'
 import { ask } from './problem.js'
 
 /**
- * Any URL of the server as a stream, without reconnecting by itself: that is what a debugger is to show.
+ * Any URL of the server as a stream, without automatic reconnection, which a debugger has to show.
  *
- * `heard(event)` gets `{type, data, id}` of each event, and `ended(error)` is called once, without an error where the
- * server or `cut()` ended it.
+ * `heard(event)` gets `{type, data, id}` of each event, and `ended(error)` is called once, without an error if the
+ * server or `cut()` ended the stream.
  */
 export class RawStream {
   #abort = new AbortController()

@@ -2,7 +2,7 @@ import { element, setText } from './elements.js'
 import { ProblemLine, ask } from './problem.js'
 import { Sparkline } from './sparkline.js'
 
-/** Seconds between two looks. */
+/** Seconds between two requests. */
 const period = 2
 
 /** What is drawn: a name, the counter or the value of a moment, and what its numbers are. */
@@ -42,7 +42,7 @@ export class StatusView {
   }
 
   async #look() {
-    // A page that is not seen asks for nothing.
+    // A hidden page sends no requests.
     if (document.visibilityState === 'visible') await this.problems.attempt(() => this.#read())
     if (!this.#isOver) this.#timer = setTimeout(() => this.#look(), period * 1000)
   }

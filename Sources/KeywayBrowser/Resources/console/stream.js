@@ -3,7 +3,7 @@ import { ProblemLine } from './problem.js'
 import { RawStream } from './sse.js'
 import { timeOf } from './values.js'
 
-/** The most events that are shown; older ones go. */
+/** The maximum number of events shown; older ones are removed. */
 const limit = 500
 
 /** Any URL as a stream: its events as they come, cut and resumed by buttons. */

@@ -8,7 +8,7 @@ export function textOf(value, key) {
   return isExact(value, key) ? text : `≈ ${text}`
 }
 
-/** Whether a value is what the server has: whole numbers beyond 2⁵³ come rounded. */
+/** True if a value is the server's: whole numbers beyond 2⁵³ are rounded. */
 export function isExact(value, key) {
   if (typeof value === 'number') return !Number.isInteger(value) || Number.isSafeInteger(value) || isDouble(key)
   return value === null || typeof value !== 'object' || Object.values(value).every(part => isExact(part))
@@ -23,8 +23,8 @@ export function summaryOf(value, key) {
 }
 
 /**
- * The value that a text stands for. It is the server that judges it, but for what would not reach the server as it was
- * typed. No text is null where the key may be null.
+ * The value that a text stands for. The server validates it, except for what would not reach the server as it was
+ * typed. An empty text is null if the key may be null.
  */
 export function valueOf(text, key) {
   const types = key.isCollection ? key.itemTypes : key.types
@@ -74,12 +74,12 @@ function readJSON(text) {
   return value
 }
 
-/** Whether a text is a reference. */
+/** True if a text is a reference. */
 export function isReference(value) {
   return typeof value === 'string' && /^[A-Za-z_][A-Za-z0-9_]*\/[A-Za-z0-9._~-]{1,128}$/.test(value)
 }
 
-/** Where the console shows an object. */
+/** The address at which the console shows an object. */
 export function addressOf(reference) {
   return `#/objects/${reference.split('/').map(encodeURIComponent).join('/')}`
 }

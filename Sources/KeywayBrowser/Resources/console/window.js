@@ -1,4 +1,4 @@
-/** How high every row is, in pixels; the style sheet says the same. */
+/** The height of every row in pixels, as in the style sheet. */
 export const rowHeight = 32
 const margin = 8
 
@@ -28,7 +28,7 @@ export class RowWindow {
     this.#draw()
   }
 
-  /** Makes all elements anew. */
+  /** Makes all elements again. */
   remake() {
     for (const row of this.#rows.values()) row.remove()
     this.#rows = new Map()

@@ -20,8 +20,8 @@ struct ErrorTests {
       ("for", "1:1: 'for' is a reserved word"),
       ("a.in", "1:3: expected a key instead of 'in'"), ("f(1,)", "1:5: unexpected ')'"), ("1 2", "1:3: unexpected '2'"),
       ("has(name)", "1:5: has() takes one selection, such as has(a.b)"),
-      ("[1].all(1, true)", "1:9: all() takes the name of a variable first"),
-      ("Type{a: 1}", "1:5: messages cannot be made here"),
+      ("[1].all(1, true)", "1:9: the first argument of all() must be the name of a variable"),
+      ("Type{a: 1}", "1:5: message literals are not supported"),
       ("a.?b", "1:3: optional selection is not supported"), ("é", "1:1: unexpected character U+E9"),
       // Types.
       ("1 * 2.0", "1:3: no such overload: int * double; write double(…) around the int"),
@@ -51,7 +51,7 @@ struct ErrorTests {
       ("!name", "1:1: no such overload: !string"), ("-name", "1:1: no such overload: -string"),
       ("{1.5: 2}", "1:2: a key of a map cannot be a double"),
       ("name.first", "1:6: string has no key 'first'"), ("1 in name", "1:3: no such overload: int in string"),
-      ("name.matches('(')", "1:14: pattern '(', character 2: a group does not end"),
+      ("name.matches('(')", "1:14: pattern '(', character 2: a group is not closed"),
       ("e + [1].map(e, e)[0]", "1:1: undeclared reference to 'e'"),
     ])
   func fault(_ text: String, _ expected: String) {

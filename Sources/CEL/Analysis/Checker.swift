@@ -191,7 +191,8 @@ struct Checker {
       names.meanings[node.id] = .field(index: environment.index(ofField: field, inObject: entity) ?? -1)
       return type
     case .map(let key, let value):
-      return key.isAssignable(to: .string) ? value : fault("\(ExpressionType.map(key, value)) has no text keys", node)
+      guard !key.isAssignable(to: .string) else { return value }
+      return fault("the keys of \(ExpressionType.map(key, value)) are not strings", node)
     case .dyn: return .dyn
     case let type: return fault("\(type) has no key '\(field)'", node)
     }

@@ -45,12 +45,12 @@ package struct EvaluationError: Error, Sendable, Equatable, CustomStringConverti
 extension EvaluationError {
   /// The evaluation cost more than its budget.
   package static var costLimitExceeded: EvaluationError {
-    EvaluationError(.costLimitExceeded, "the evaluation costs more than it may")
+    EvaluationError(.costLimitExceeded, "the evaluation exceeds its cost limit")
   }
 
   /// The evaluation is nested deeper than its budget.
   package static var depthLimitExceeded: EvaluationError {
-    EvaluationError(.depthLimitExceeded, "the evaluation is nested deeper than it may be")
+    EvaluationError(.depthLimitExceeded, "the evaluation exceeds its depth limit")
   }
 
   static func noSuchKey(_ key: String) -> EvaluationError { EvaluationError(.noSuchKey, "no such key: \(key)") }

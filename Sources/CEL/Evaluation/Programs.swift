@@ -268,7 +268,7 @@ enum Programs {
     default: throw .noOverload("[]", container, index)
     }
     guard let place, place >= 0, place < list.count else {
-      throw .invalid("index \(index.debugText) is not in a list of \(list.count)")
+      throw .invalid("index \(index.debugText) is out of range in a list of length \(list.count)")
     }
     return try list.element(at: place)
   }

@@ -60,7 +60,7 @@ private struct FormatWriter {
     let digits = rest.prefix { Lexer.isDigit($0) }
     rest = rest.dropFirst(digits.count)
     guard let precision = Int(String(Substring(digits))), precision <= precisionLimit else {
-      throw .invalid("format(): a precision is a number up to \(precisionLimit)")
+      throw .invalid("format(): the precision must be a number up to \(precisionLimit)")
     }
     return precision
   }

@@ -114,7 +114,7 @@ private enum SubstringFunctions {
 
   private static func checked(_ place: Int64, _ count: Int) throws(EvaluationError) -> Int {
     guard let index = Int(exactly: place), (0...count).contains(index) else {
-      throw .invalid("the place \(place) is not in a string of \(count) characters")
+      throw .invalid("position \(place) is out of range in a string of \(count) characters")
     }
     return index
   }

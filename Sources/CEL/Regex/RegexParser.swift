@@ -126,7 +126,7 @@ struct RegexParser {
     guard nesting <= RegexParser.nestingLimit else { throw fault("groups are nested too deep") }
     let node = try alternatives()
     nesting -= 1
-    guard take(")") else { throw fault("a group does not end") }
+    guard take(")") else { throw fault("a group is not closed") }
     flags = outer
     return node
   }
@@ -162,7 +162,7 @@ struct RegexParser {
       return nil
     }
     guard from <= RegexParser.countLimit, (through ?? from) <= RegexParser.countLimit, from <= through ?? from else {
-      throw fault("a repetition is counted from 0 to \(RegexParser.countLimit)")
+      throw fault("a repetition count must be from 0 to \(RegexParser.countLimit)")
     }
     return (from, through)
   }
@@ -200,7 +200,7 @@ struct RegexParser {
         throw fault("'\(letter)' is not a flag")
       }
     }
-    throw fault("a group does not end")
+    throw fault("a group is not closed")
   }
 
   private mutating func groupName() throws(RegexError) {
@@ -252,7 +252,7 @@ struct RegexParser {
     }
     var set = ScalarSet()
     guard !name.isEmpty, let members = ScalarSet.categories(name) else {
-      throw fault("there is no general category '\(name.prefix(20))'")
+      throw fault("'\(name.prefix(20))' is not a general category")
     }
     set.insert(ScalarSet.Categories(members: members, isNegated: isNegated))
     return set
@@ -325,7 +325,7 @@ struct RegexParser {
         set.insert(try range())
       }
     }
-    guard take("]") else { throw fault("a set does not end") }
+    guard take("]") else { throw fault("a set is not closed") }
     set.isNegated = isNegated
     return try folded(set)
   }
@@ -338,7 +338,7 @@ struct RegexParser {
     var name = String(String.UnicodeScalarView(scalars[(index + 2)..<end]))
     let isNegated = name.hasPrefix("^")
     if isNegated { name.removeFirst() }
-    guard var set = ScalarSet.posix(name) else { throw fault("there is no set '[:\(name.prefix(20)):]'") }
+    guard var set = ScalarSet.posix(name) else { throw fault("'[:\(name.prefix(20)):]' is not a character class") }
     index = end + 2
     set.isNegated = isNegated
     return set
@@ -355,7 +355,7 @@ struct RegexParser {
   }
 
   private mutating func setScalar() throws(RegexError) -> Unicode.Scalar {
-    guard let scalar = peek() else { throw fault("a set does not end") }
+    guard let scalar = peek() else { throw fault("a set is not closed") }
     guard scalar != "\\" else { return try escapedScalar() }
     index += 1
     return scalar

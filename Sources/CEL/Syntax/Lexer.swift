@@ -75,7 +75,7 @@ struct Lexer {
     var name = String.UnicodeScalarView()
     while let scalar = peek(), scalar != "`" {
       guard Lexer.isLetter(scalar) || Lexer.isDigit(scalar) || ".-/ ".unicodeScalars.contains(scalar) else {
-        throw fault("a name in backticks cannot hold '\(scalar)'", index)
+        throw fault("a name in backticks cannot contain '\(scalar)'", index)
       }
       name.append(scalar)
       index += 1

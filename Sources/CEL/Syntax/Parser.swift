@@ -228,7 +228,7 @@ struct Parser {
         node = try indexed(node)
       } else {
         guard isName(node) else { return node }
-        throw fault("messages cannot be made here", token.offset)
+        throw fault("message literals are not supported", token.offset)
       }
     }
     return node
@@ -407,7 +407,7 @@ struct Parser {
     let function = name == "existsOne" ? .existsOne : Comprehension.Function(rawValue: name)
     guard let function, arguments.count == 2 || (arguments.count == 3 && function == .map) else { return nil }
     guard case .identifier(let variable, isAbsolute: false) = arguments[0].kind else {
-      throw fault("\(name)() takes the name of a variable first", arguments[0].offset)
+      throw fault("the first argument of \(name)() must be the name of a variable", arguments[0].offset)
     }
     let isMap = function == .map
     let comprehension = Comprehension(

@@ -358,7 +358,7 @@ struct MigrationTests {
     let loop = (0..<6).reduce("1") { body, depth in "size(\(list).map(v\(depth), \(body)))" }
     let fixture = try EvolutionFixture(schema, schema, data: ["A/1"], steps: ["set A.x = \(loop)"])
     let refusal = try fixture.refusal()
-    #expect(refusal.count == 1 && refusal[0].contains("A/1 fails: the evaluation costs more than it may"), "\(refusal)")
+    #expect(refusal.count == 1 && refusal[0].contains("A/1 fails: the evaluation exceeds its cost limit"), "\(refusal)")
   }
 
   private static let convertible: [(AttributeType, String, AttributeType, String?)] = [

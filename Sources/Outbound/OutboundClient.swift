@@ -69,7 +69,7 @@ package final class OutboundClient: Sendable {
     let queue = try self.queue()
     let core = TransferCore(request, bufferBytes: limits.bufferBytes)
     guard queue.start(core, limit: limits.transfers) else {
-      throw OutboundFault(.overloaded, "\(limits.transfers) outbound requests are under way already", isUnsent: true)
+      throw OutboundFault(.overloaded, "the limit of \(limits.transfers) outbound requests is reached", isUnsent: true)
     }
     return OutboundTransfer(core, queue)
   }

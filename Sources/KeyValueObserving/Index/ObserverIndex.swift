@@ -133,7 +133,7 @@ public struct ObserverIndex: Sendable {
   ) {
     for (position, observation) in observations.enumerated() {
       guard let entity = reader.record(observation.object)?.entity else {
-        assertionFailure("\(observation.object) is observed and not there")
+        assertionFailure("\(observation.object) is observed and does not exist")
         continue
       }
       let dependencies = collections.dependencies(

@@ -276,7 +276,7 @@ package struct LiveQueries: Sendable {
   }
 
   private func event(_ number: Int, _ commit: Commit, _ outcome: QueryEvent.Outcome) -> QueryEvent {
-    guard let entry = entries[number] else { preconditionFailure("a query that is not there was touched") }
+    guard let entry = entries[number] else { preconditionFailure("a touched query does not exist") }
     return QueryEvent(
       query: entry.live.query, revision: commit.revision, observers: entry.observers, outcome: outcome)
   }

@@ -91,7 +91,7 @@ package struct LiveQuery: Sendable {
 
   private static func check(_ number: Int, _ isAbandoned: () -> Bool) throws(ModelError) {
     guard number % objectsPerCheck == objectsPerCheck - 1, isAbandoned() else { return }
-    throw ModelError(.malformedFilter, "the query was given up before it was evaluated")
+    throw ModelError(.malformedFilter, "the query was abandoned before it was evaluated")
   }
 
   /// Returns one section for all rows in it at the beginning.

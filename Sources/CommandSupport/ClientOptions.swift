@@ -7,17 +7,17 @@ package struct ClientOptions: ParsableArguments {
   /// The value of `--server`.
   @Option(
     help: """
-      The server's address (default: what KEYWAY_SERVER says, or KEYWAY_HOST and KEYWAY_PORT; without them host and \
-      port in keyway.yaml of the current folder, else http://127.0.0.1:8080).
+      The server's address (default: KEYWAY_SERVER, or KEYWAY_HOST and KEYWAY_PORT; without them host and port in \
+      keyway.yaml in the current folder, or else http://127.0.0.1:8080).
       """)
   package var server: String?
 
   /// The value of `--timeout`, in seconds.
-  @Option(help: ArgumentHelp("How long a response may take.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The maximum time for a response.", valueName: "seconds"))
   package var timeout = 30.0
 
   /// The value of `--token`.
-  @Option(help: "The token that says who asks (default: what KEYWAY_TOKEN says).")
+  @Option(help: "The token that identifies the user (default: KEYWAY_TOKEN).")
   package var token: String?
 
   /// The value of `--token-file`.
@@ -30,9 +30,11 @@ package struct ClientOptions: ParsableArguments {
   /// Throws if the timeout is out of its bounds, or if two options give a token.
   package func validate() throws {
     guard timeout > 0, timeout <= 3600 else {
-      throw ValidationError("--timeout is more than 0 and at most 3600 seconds")
+      throw ValidationError("--timeout must be more than 0 and at most 3600 seconds")
     }
-    guard token == nil || tokenFile == nil else { throw ValidationError("either --token or --token-file") }
+    guard token == nil || tokenFile == nil else {
+      throw ValidationError("--token and --token-file cannot be used together")
+    }
   }
 
   /// The address from the option, the environment, the configuration file of the folder or the default, in this order.
@@ -64,12 +66,12 @@ package struct ClientOptions: ParsableArguments {
     var token = text[...]
     while token.last == "\n" || token.last == "\r\n" { token.removeLast() }
     if token.wholeMatch(of: /[A-Za-z0-9\-._~+\/]+=*/) != nil { return String(token) }
-    if token.isEmpty { throw ValidationError("\(source) is empty, and not a token") }
+    if token.isEmpty { throw ValidationError("\(source) is empty; it must be a token") }
     let count = token.split(whereSeparator: \.isWhitespace).count
     throw ValidationError(
       count > 1
-        ? "\(source) has \(count) words, and a token is one"
-        : "\(source) is not a token: one consists of letters and digits of ASCII and - . _ ~ + /, with = at its end")
+        ? "\(source) has \(count) words; a token is one word"
+        : "\(source) is not a token: use ASCII letters, digits and - . _ ~ + /, and = only at the end")
   }
 
   /// Creates a client of that server with at most `connections` connections.

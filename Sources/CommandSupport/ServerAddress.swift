@@ -26,12 +26,12 @@ package enum ServerAddress {
     let host = givenHost ?? file.host ?? Self.host
     guard !host.hasPrefix("unix:") else {
       let source = givenHost == nil ? "host in \(ServerFile.name)" : "KEYWAY_HOST"
-      throw ValidationError("\(source) is the socket \(host), which this command cannot ask; --server names a URL")
+      throw ValidationError("\(source) is the socket \(host), to which commands cannot connect; give --server a URL")
     }
     let port = givenPort ?? file.port ?? Self.port
     guard let number = UInt16(port), number > 0 else {
       let source = givenPort == nil ? "port in \(ServerFile.name)" : "KEYWAY_PORT"
-      throw ValidationError("\(source) is \(port), which is not a port that can be asked; --server names a URL")
+      throw ValidationError("\(source) is \(port), which is not a valid port; give --server a URL")
     }
     return "http://\(reachable(host)):\(number)"
   }
@@ -66,7 +66,7 @@ package struct ServerFile: Hashable, Sendable {
     do throws(YAMLMistake) {
       root = try YAMLDocument.root(of: text)
     } catch {
-      throw ValidationError("\(Self.name):\(error.line): \(error.message); --server names the server without that file")
+      throw ValidationError("\(Self.name):\(error.line): \(error.message); use --server to do without that file")
     }
     host = root?["host"]?.scalar?.string
     port = root?["port"]?.scalar?.string
@@ -76,7 +76,7 @@ package struct ServerFile: Hashable, Sendable {
   package static func inCurrentFolder() throws(ValidationError) -> ServerFile {
     guard FileManager.default.fileExists(atPath: name) else { return ServerFile() }
     guard let data = FileManager.default.contents(atPath: name) else {
-      throw ValidationError("\(name), which may say where the server is, cannot be read; --server names it")
+      throw ValidationError("\(name), which may have the server's address, cannot be read; use --server instead")
     }
     return try ServerFile(text: String(decoding: data, as: UTF8.self))
   }

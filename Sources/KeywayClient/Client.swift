@@ -60,7 +60,7 @@ package struct Client: Sendable {
       return Self.response(response, body: [UInt8](data))
     } catch let error as URLError {
       if error.code == .cancelled { throw CancellationError() }
-      let hint = error.code == .cannotConnectToHost ? "; --server names another address" : ""
+      let hint = error.code == .cannotConnectToHost ? "; use --server for another address" : ""
       throw ClientError.unreachable(server: server.absoluteString, reason: Self.reason(error) + hint)
     }
   }
@@ -98,9 +98,9 @@ package struct Client: Sendable {
 
   static func reason(_ error: URLError) -> String {
     switch error.code {
-    case .timedOut: "it took too long"
+    case .timedOut: "the request timed out"
     case .cannotConnectToHost: "the connection was refused"
-    case .cannotFindHost: "there is no host of that name"
+    case .cannotFindHost: "the host was not found"
     case .networkConnectionLost: "the connection was lost"
     default: error.localizedDescription
     }
@@ -152,7 +152,7 @@ package enum ClientError: Error, Hashable, Sendable, CustomStringConvertible {
     case .invalidServer(let text): "\(text) is not the address of a server; write it like http://127.0.0.1:8080"
     case .invalidPath(let path): "\(path) is not a path of the server"
     case .invalidHeader(let name): "the value of \(name) has a line end or another control character"
-    case .unreachable(let server, let reason): "no answer from \(server): \(reason)"
+    case .unreachable(let server, let reason): "no response from \(server): \(reason)"
     case .notAnEventStream(let path, let contentType): "\(path) is not an event stream but \(contentType)"
     case .eventTooLarge(let limit): "an event is larger than \(limit) bytes"
     }

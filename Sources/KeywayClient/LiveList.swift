@@ -340,23 +340,23 @@ package enum LiveListError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The error as a sentence.
   package var description: String {
     switch self {
-    case .malformed(let place, let wanted, let found): "\(place) wants \(wanted) and is \(found)"
+    case .malformed(let place, let wanted, let found): "\(place) must be \(wanted), and is \(found)"
     case .contentBeforeResults(let place): "\(place) came before the results that it changes"
-    case .outdated(let place, let revision): "\(place) is older than the list, which is of revision \(revision)"
+    case .outdated(let place, let revision): "\(place) is older than the list, which is at revision \(revision)"
     case .noRow(let place, let index, let count): "\(place) names row \(index) of \(count)"
     case .noSection(let place, let index, let count): "\(place) names section \(index) of \(count)"
     case .wrongObject(let place, let index, let named, let found):
       "\(place) names \(named) at \(index), where \(found) is"
     case .wrongSection(let place, let index, let named, let found):
       "\(place) names section \(named.json) at \(index), where \(found.json) is"
-    case .namedTwice(let place, let reference): "\(place) names \(reference) once more"
-    case .alreadyListed(let place, let reference): "\(place) inserts \(reference), which is in the list"
+    case .namedTwice(let place, let reference): "\(place) names \(reference) a second time"
+    case .alreadyListed(let place, let reference): "\(place) inserts \(reference), which is in the list already"
     case .placedTwice(let place, let index): "\(place) places a second row at \(index)"
-    case .sectionTwice(let place, let index): "\(place) names section \(index) once more"
+    case .sectionTwice(let place, let index): "\(place) names section \(index) a second time"
     case .sectionRows(let place, let index, let name, let count):
       "\(place): section \(name.json) at \(index) has \(count) rows"
     case .wrongCount(let place, let stated, let found):
-      "\(place) says that there are \(stated) rows and there are \(found)"
+      "\(place) states \(stated) rows, but there are \(found)"
     }
   }
 }

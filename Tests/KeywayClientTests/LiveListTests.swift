@@ -54,10 +54,10 @@ import Testing
   }
 
   static let contradictions: [(content: String, error: String)] = [
-    (#"[]"#, "content wants an object and is []"),
-    (#"{"count":3,"total":9,"changes":[]}"#, "content, revision wants a whole number and is missing"),
-    (#"{"revision":4,"count":3,"total":9,"changes":[]}"#, "content 4 is older than the list, which is of revision 5"),
-    (#"{"revision":6,"count":2,"total":9,"changes":[]}"#, "content 6 says that there are 2 rows and there are 3"),
+    (#"[]"#, "content must be an object, and is []"),
+    (#"{"count":3,"total":9,"changes":[]}"#, "content, revision must be a whole number, and is missing"),
+    (#"{"revision":4,"count":3,"total":9,"changes":[]}"#, "content 4 is older than the list, which is at revision 5"),
+    (#"{"revision":6,"count":2,"total":9,"changes":[]}"#, "content 6 states 2 rows, but there are 3"),
     (
       #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":3}]}"#,
       "content 6, changes[0] names row 3 of 3"
@@ -68,15 +68,15 @@ import Testing
     ),
     (
       #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":-1}]}"#,
-      "content 6, changes[0], index wants an index and is -1"
+      "content 6, changes[0], index must be an index, and is -1"
     ),
     (
       #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":[0,0]}]}"#,
-      "content 6, changes[0], index wants an index and is [0,0]"
+      "content 6, changes[0], index must be an index, and is [0,0]"
     ),
     (
       #"{"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/1","newIndex":0,"value":{}}]}"#,
-      "content 6, changes[0] inserts A/1, which is in the list"
+      "content 6, changes[0] inserts A/1, which is in the list already"
     ),
     (
       #"{"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":4,"value":{}}]}"#,
@@ -84,14 +84,14 @@ import Testing
     ),
     (
       #"{"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":0}]}"#,
-      "content 6, changes[0], value wants an object and is null"
+      "content 6, changes[0], value must be an object, and is null"
     ),
     (
       #"""
       {"revision":6,"count":4,"total":9,"changes":[{"type":"insert","object":"A/4","newIndex":0,\#
       "value":{"@ref":"A/5"}}]}
       """#,
-      #"content 6, changes[0], value.@ref wants A/4 and is "A/5""#
+      #"content 6, changes[0], value.@ref must be A/4, and is "A/5""#
     ),
     (
       #"""
@@ -112,15 +112,15 @@ import Testing
       {"revision":6,"count":3,"total":9,"changes":[{"type":"update","object":"A/1","index":0,"newIndex":0,\#
       "value":{}},{"type":"delete","object":"A/1","index":0}]}
       """#,
-      "content 6, changes[1] names A/1 once more"
+      "content 6, changes[1] names A/1 a second time"
     ),
     (
       #"{"revision":6,"count":3,"total":9,"changes":[{"type":"turn","object":"A/1","index":0}]}"#,
-      #"content 6, changes[0], type wants insert, delete, move or update and is "turn""#
+      #"content 6, changes[0], type must be insert, delete, move or update, and is "turn""#
     ),
     (
       #"{"revision":6,"count":3,"total":9,"changes":[{"type":"delete","object":"one","index":0}]}"#,
-      #"content 6, changes[0], object wants a reference and is "one""#
+      #"content 6, changes[0], object must be a reference, and is "one""#
     ),
   ]
 
@@ -141,7 +141,7 @@ import Testing
     #expect(list.aggregates == ["@count": .integer(3)])
     check(
       &list, "content", #"{"revision":3,"count":1,"total":0,"changes":[]}"#,
-      throws: "content 3, total wants 1 or more and is 0")
+      throws: "content 3, total must be 1 or more, and is 0")
   }
 
   @Test("the aggregates of sections are those of the last event, which must know the sections")
@@ -164,7 +164,7 @@ import Testing
       throws: #"content 2 names section "NM" at 1, where "TX" is"#)
     check(
       &list, "content", content(first + #",{"name":"TX","count":2}"#),
-      throws: "content 2, sections[1] says that there are 2 rows and there are 1")
+      throws: "content 2, sections[1] states 2 rows, but there are 1")
     let whole = content(first + #",{"name":"TX","count":1,"aggregates":{"@sum.size":6}}"#)
     try list.apply(ServerSentEvent(id: "", event: "content", data: whole))
     #expect(list.sections.map(\.aggregates) == [["@sum.size": .integer(5)], ["@sum.size": .integer(6)]])
@@ -185,7 +185,7 @@ import Testing
     ),
     (
       #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":0}]}"#,
-      "content 6, changes[0], index wants [section,row] and is 0"
+      "content 6, changes[0], index must be [section,row], and is 0"
     ),
     (
       #"{"revision":6,"count":2,"total":9,"changes":[{"type":"delete","object":"A/1","index":[2,0]}]}"#,
@@ -212,7 +212,7 @@ import Testing
       {"revision":6,"count":3,"total":9,"changes":[],"sectionChanges":[{"type":"insert","name":"NM","newIndex":1},\#
       {"type":"insert","name":"NV","newIndex":1}]}
       """#,
-      "content 6, sectionChanges names section 1 once more"
+      "content 6, sectionChanges names section 1 a second time"
     ),
   ]
 
@@ -233,21 +233,21 @@ import Testing
     arguments: [
       (
         #"{"revision":1,"count":2,"total":9,"objects":[{"@ref":"A/1"}]}"#,
-        "results 1 says that there are 2 rows and there are 1"
+        "results 1 states 2 rows, but there are 1"
       ),
       (
         #"{"revision":1,"count":2,"total":9,"objects":[{"@ref":"A/1"},{"@ref":"A/1"}]}"#,
-        "results 1, objects[1] names A/1 once more"
+        "results 1, objects[1] names A/1 a second time"
       ),
       (
         #"{"revision":1,"count":1,"total":9,"objects":[{"@ref":"A/1"}],"sections":[]}"#,
-        "results 1, sections says that there are 0 rows and there are 1"
+        "results 1, sections states 0 rows, but there are 1"
       ),
       (
         #"{"revision":1,"count":1,"total":9,"objects":[{"@ref":"A/1"}],"sections":[{"name":null,"count":2}]}"#,
-        "results 1, sections[0] says that there are 2 rows and there are 1"
+        "results 1, sections[0] states 2 rows, but there are 1"
       ),
-      (#"{"revision":1,"#, "results wants JSON and is "),
+      (#"{"revision":1,"#, "results must be JSON, and is "),
     ])
   func results(data: String, error: String) {
     var list = LiveList()

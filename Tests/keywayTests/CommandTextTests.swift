@@ -15,8 +15,8 @@ import Testing
   @Test(
     "What is not one token is refused, and not shown",
     arguments: [
-      ("", "is empty, and not a token"), ("\n", "is empty, and not a token"),
-      ("s3cret s3cret", "has 2 words, and a token is one"), ("s3cret\ns3cret\n", "has 2 words, and a token is one"),
+      ("", "is empty; it must be a token"), ("\n", "is empty; it must be a token"),
+      ("s3cret s3cret", "has 2 words; a token is one word"), ("s3cret\ns3cret\n", "has 2 words; a token is one word"),
       (" s3cret", "is not a token: "), ("s3cret\t", "is not a token: "), ("s3=cret", "is not a token: "),
       ("s3cret\u{FFFD}", "is not a token: "), ("Żs3cret", "is not a token: "), ("\"s3cret\"", "is not a token: "),
     ])

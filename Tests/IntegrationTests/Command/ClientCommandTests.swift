@@ -158,7 +158,7 @@ struct ClientCommandTests {
     }
     #expect(try keyway("get", "Post", token: token).errors.isEmpty)
     let two = try keyway("get", "Post", token: token + token)
-    #expect(two.status == 64 && two.errors.contains("KEYWAY_TOKEN has 2 words, and a token is one"), "\(two.errors)")
+    #expect(two.status == 64 && two.errors.contains("KEYWAY_TOKEN has 2 words; a token is one word"), "\(two.errors)")
     let broken = try keyway("get", "Post", "--token-file", folder.write(token + "# mine", to: "noted"))
     #expect(broken.status == 64 && broken.output.isEmpty, "\(broken.errors)")
     let claim = try run("token", "--keys", keys, "--sub", "eve", "--claim", "roles=[manager]")
@@ -225,7 +225,8 @@ struct ClientCommandTests {
     let refused = try status()
     #expect(
       refused.errors.contains(
-        "no answer from http://127.0.0.1:1: the connection was refused; --server names another address"), "\(refused)")
+        "no response from http://127.0.0.1:1: the connection was refused; use --server for another address"),
+      "\(refused)")
   }
 
   @Test("get --limit 0 prints the totals alone")

@@ -161,7 +161,7 @@ def exactness(console, server):
     console.double_click(console.cell("Note/1", "tags"))
     refused = [
         (f'{{"n":{big}}}', "beyond 2⁵³"), ("12345678901234567890", "beyond 2⁵³"), ("[1e999]", "1.8e308"),
-        ('{"a":{"b":1},"c":[{"b":1}],"\\u0061":2}', "stands twice"),
+        ('{"a":{"b":1},"c":[{"b":1}],"\\u0061":2}', "occurs twice"),
     ]
     for text, reason in refused:
         console.press_with(Keys.CONTROL, "a")
@@ -177,8 +177,8 @@ def exactness(console, server):
     console.until_equal("100000000000000000000", lambda: console.value("Account/1", "balance"), "what is exact")
     server.set("Transaction/1/amount", 5)
     for reference, key, typed, reason in [
-        ("Account/1", "balance", "0x10", "balance is a number, such as 12"),
-        ("Account/1", "balance", "1,5", "balance is a number, such as 12"),
+        ("Account/1", "balance", "0x10", "balance must be a number, such as 12"),
+        ("Account/1", "balance", "1,5", "balance must be a number, such as 12"),
         ("Account/1", "balance", "1e999", "larger than a number can be"),
         ("Account/1", "owner", "7", "write Person/7"),
         ("Transaction/1", "amount", Keys.BACKSPACE, "amount is required"),

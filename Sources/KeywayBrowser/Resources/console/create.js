@@ -16,7 +16,7 @@ export class CreateView {
       this.problems.node,
       element('form', { class: 'create', submit: event => this.#submit(event) },
         this.inputs.map(([key, input]) => labelled(key.isRequired ? `${key.name} (required)` : key.name, input)),
-        labelled('Id (made by the server where empty)', this.id),
+        labelled('Id (assigned by the server if empty)', this.id),
         element('div', { class: 'buttons' },
           element('a', { class: 'button', href: `#/objects/${entity.name}` }, 'Cancel'),
           element('button', { class: 'primary' }, 'Create'))))

@@ -74,8 +74,8 @@ export function edit({ cell, keyway, reference, key, value, problems }, end) {
       if (!isSeen(present)) {
         seen = present
         const now = present === null ? 'null' : textOf(present, key) || 'an empty text'
-        throw new Error(`Another client has changed ${key.name} meanwhile, it is now ${now}. `
-          + 'Enter once more writes over that, Escape leaves it.')
+        throw new Error(`Another client has changed ${key.name}; it is now ${now}. `
+          + 'Press Enter again to overwrite it, or Escape to keep it.')
       }
       try {
         return await keyway.set(reference, key.name, value, { ifMatch })

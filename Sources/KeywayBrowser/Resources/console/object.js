@@ -154,7 +154,7 @@ export class ObjectView {
 
   #makeConfirmation() {
     const dialog = element('dialog', { 'aria-label': `Delete ${this.reference}` },
-      element('p', {}, `Delete ${this.reference}? Its delete rules decide what goes with it.`),
+      element('p', {}, `Delete ${this.reference}? Its delete rules determine what is deleted with it.`),
       element('div', { class: 'buttons' },
         element('button', { type: 'button', click: () => dialog.close() }, 'Cancel'),
         element('button', { type: 'button', class: 'danger', click: () => this.#delete(dialog) }, 'Delete object')))

@@ -44,5 +44,5 @@ export async function ask(url, options) {
   } catch {
     // Without a problem document, the status has to suffice.
   }
-  throw Object.assign(new Error(problem.detail || problem.title || `the answer is ${response.status}`), problem)
+  throw Object.assign(new Error(problem.detail || problem.title || `the response has status ${response.status}`), problem)
 }

@@ -32,7 +32,7 @@ export class SessionView {
     this.token = element('input', { type: 'password', autocomplete: 'off', spellcheck: 'false' })
     this.node = element('div', { class: 'view' },
       element('div', { class: 'headline' }, element('h1', { tabindex: '-1' }, 'Sign in')),
-      element('p', {}, 'A token says who asks. ', element('code', {}, 'keyway token'), ' makes one for development.'),
+      element('p', {}, 'A token identifies you. ', element('code', {}, 'keyway token'), ' creates one for development.'),
       this.problems.node,
       element('form', { class: 'create', submit: event => this.#submit(event) },
         labelled('Token', this.token),

@@ -22,7 +22,7 @@ export class RawStream {
     try {
       const response = await ask(url, { headers, signal: this.#abort.signal, cache: 'no-store' })
       const type = response.headers.get('Content-Type') ?? ''
-      if (!type.startsWith('text/event-stream')) throw new Error(`this is ${type || 'no stream'}, no event stream`)
+      if (!type.startsWith('text/event-stream')) throw new Error(`not an event stream: ${type || 'no content type'}`)
       this.opened()
       const parser = new EventStreamParser()
       const reader = response.body.getReader()

@@ -34,16 +34,16 @@ export function valueOf(text, key) {
   if (text === '' && !isText) throw new Error(`${key.name} is required.`)
   if (types.length === 0) return readJSON(text)
   if (types.includes('boolean') && (text === 'true' || text === 'false')) return text === 'true'
-  if (types.includes('integer')) return readNumber(text, `${key.name} is a whole number, such as 12 or -3`)
-  if (types.includes('number')) return readNumber(text, `${key.name} is a number, such as 12, -0.5 or 3e8`)
-  if (target && !text.includes('/')) throw new Error(`${key.name} is a reference: write ${target}/${text}.`)
+  if (types.includes('integer')) return readNumber(text, `${key.name} must be a whole number, such as 12 or -3`)
+  if (types.includes('number')) return readNumber(text, `${key.name} must be a number, such as 12, -0.5 or 3e8`)
+  if (target && !text.includes('/')) throw new Error(`${key.name} must be a reference: write ${target}/${text}.`)
   return text
 }
 
 /** What JSON takes as a number, in the range of one. */
 function readNumber(text, kind) {
   const trimmed = text.trim()
-  if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(trimmed)) throw new Error(`${kind}, and not '${trimmed}'.`)
+  if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(trimmed)) throw new Error(`${kind}, not '${trimmed}'.`)
   checkNumber(trimmed)
   return Number(trimmed)
 }
@@ -67,7 +67,7 @@ function readJSON(text) {
     else if (token !== ':') checkNumber(token)
     else {
       const member = JSON.parse(name)
-      if (open.at(-1).has(member)) throw new Error(`The member ${name} stands twice in one object of this JSON.`)
+      if (open.at(-1).has(member)) throw new Error(`The member ${name} occurs twice in one object of this JSON.`)
       open.at(-1).add(member)
     }
   }

@@ -44,5 +44,5 @@ export async function ask(url, options) {
   } catch {
     // Without a problem document, the status has to suffice.
   }
-  throw Object.assign(new Error(problem.detail || problem.title || `the response has status ${response.status}`), problem)
+  throw Object.assign(new Error(problem.detail || problem.title || `the status is ${response.status}`), problem)
 }

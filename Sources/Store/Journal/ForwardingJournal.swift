@@ -1,4 +1,4 @@
-/// A journal that hands on to another what it does not do itself.
+/// A journal that forwards to another journal the calls that it does not implement itself.
 package protocol ForwardingJournal: TransactionJournal {
   /// The other journal.
   var base: any TransactionJournal { get }
@@ -77,7 +77,7 @@ extension ForwardingJournal {
   package func close() { base.close() }
 }
 
-/// A journal of several nodes that hands on to another what it does not do itself.
+/// A journal shared by several nodes that forwards to another journal the calls that it does not implement itself.
 package protocol ForwardingSharedJournal: ForwardingJournal, SharedJournal {
   /// The other journal.
   var sharedBase: any SharedJournal { get }

@@ -3,23 +3,23 @@ import Glibc
 package import KeyValueModel
 import Support
 
-/// One committed transaction as a journal keeps it.
+/// One committed transaction in the form that a journal stores.
 package struct JournalRecord: Hashable, Sendable {
-  /// The revision that it made: one more than the record before it.
+  /// The revision that the transaction made: one more than that of the record before it.
   package let revision: UInt64
-  /// When it was committed, in milliseconds since 1970-01-01T00:00:00Z, by the writer's clock.
+  /// The time of the commit, in milliseconds since 1970-01-01T00:00:00Z, by the writer's clock.
   package let milliseconds: Int64
-  /// What it did, in whatever form the writer keeps it; the journal does not look into it.
+  /// The encoded transaction, in whatever form the writer chooses; the journal does not interpret it.
   package let body: [UInt8]
 
-  /// A record of these parts.
+  /// Creates a record.
   package init(revision: UInt64, milliseconds: Int64, body: [UInt8]) {
     self.revision = revision
     self.milliseconds = milliseconds
     self.body = body
   }
 
-  /// Throws `invalid` unless the records follow on one another and on a revision, and there is at least one.
+  /// Throws `invalid` unless the records follow on `expected` and on one another, and there is at least one.
   package static func check(_ records: [JournalRecord], follow expected: UInt64) throws(JournalError) {
     guard !records.isEmpty else { throw .invalid("there is nothing to append") }
     for (offset, record) in records.enumerated() where record.revision != expected + 1 + UInt64(offset) {
@@ -29,13 +29,13 @@ package struct JournalRecord: Hashable, Sendable {
 
   // MARK: The body
 
-  // The transaction's text, which has no line break, and behind one, where there is one, the attachment that was
-  // submitted with it.
+  // The transaction's text, which has no line break, optionally followed by a line break and the attachment that was
+  // submitted with the transaction.
 
-  /// What most records take at most: one allocation does for their texts.
+  /// The size in bytes that most records do not exceed, so that one allocation suffices for their text.
   private static var usualBytes: Int { 192 }
 
-  /// The record of a commit.
+  /// Creates the record of a commit.
   init(_ transaction: Transaction, revision: Revision, milliseconds: Int64, attachment: [UInt8]?) {
     var body: [UInt8] = []
     body.reserveCapacity(Self.usualBytes)
@@ -47,14 +47,14 @@ package struct JournalRecord: Hashable, Sendable {
     self.init(revision: revision, milliseconds: milliseconds, body: body)
   }
 
-  /// The transaction that it is of.
+  /// Returns the transaction of this record.
   package func transaction() throws(StoredTextError) -> Transaction {
     try body.withUnsafeBufferPointer { buffer throws(StoredTextError) in
       try Transaction(journalText: UnsafeBufferPointer(rebasing: buffer[..<textLength]))
     }
   }
 
-  /// What was kept with it; nil where nothing was.
+  /// The attachment that was stored with the transaction; nil if there is none.
   package var attachment: [UInt8]? {
     let length = textLength
     return length < body.count ? Array(body[(length + 1)...]) : nil
@@ -71,7 +71,7 @@ package struct JournalRecord: Hashable, Sendable {
 
   // MARK: Carrying out
 
-  /// The transaction that it is of. Throws `replay` where it is none.
+  /// Returns the transaction of this record. Throws `replay` if the body is not a valid transaction.
   func decoded() throws(StoreError) -> Transaction {
     do throws(StoredTextError) {
       return try transaction()
@@ -80,14 +80,16 @@ package struct JournalRecord: Hashable, Sendable {
     }
   }
 
-  /// Carries out its transaction. Throws `replay` where it does not follow, or is refused.
+  /// Applies the record's transaction to the model. Throws `replay` if it does not follow on the model's revision or is
+  /// refused.
   func carryOut(_ transaction: Transaction, _ model: inout Model) throws(StoreError) -> Commit {
     try model.follow(revision) { model throws(ModelError) in try model.commit(transaction, at: milliseconds) }
   }
 }
 
 extension Model {
-  /// Runs what makes a revision. Throws `replay` where that does not follow on the last one, or is refused.
+  /// Runs `body`, which makes a revision. Throws `replay` if the revision does not follow on the last one or is
+  /// refused.
   mutating func follow<Result>(
     _ revision: Revision, _ body: (inout Model) throws(ModelError) -> Result
   ) throws(StoreError) -> Result {
@@ -102,13 +104,13 @@ extension Model {
   }
 }
 
-/// A link of a chain of digests: it stands for everything up to where it was made, in order. Two journals with the same
-/// digest at a revision have the same records up to there.
+/// A link in a chain of digests that represents everything up to its place, in order. Two journals with the same digest
+/// at a revision have the same records up to there.
 package struct JournalDigest: Hashable, Sendable, Codable {
   /// The first eight bytes of SHA-256 (FIPS 180-4), as a little-endian number.
   package let value: UInt64
 
-  /// A digest that was written down.
+  /// Creates a digest from its stored value.
   package init(value: UInt64) {
     self.value = value
   }
@@ -116,12 +118,12 @@ package struct JournalDigest: Hashable, Sendable, Codable {
   /// The beginning of every chain.
   package static let start = JournalDigest(value: 0)
 
-  /// The beginning of the chain of a journal that begins anew at a revision under a schema.
+  /// Returns the beginning of the chain of a journal that is rebased to a revision under a schema.
   package static func rebased(to revision: UInt64, schema: String) -> JournalDigest {
     JournalDigest(value: revision).linked(to: Array(schema.utf8))
   }
 
-  /// The next link: the digest of this one and some bytes.
+  /// Returns the next link: the digest of this one and some bytes.
   package func linked(to bytes: [UInt8]) -> JournalDigest {
     var hash = SHA256()
     hash.update(value)
@@ -129,7 +131,7 @@ package struct JournalDigest: Hashable, Sendable, Codable {
     return JournalDigest(hash)
   }
 
-  /// The next link for a record: its revision, time and body.
+  /// Returns the next link for a record: the digest of this one and the record's revision, time and body.
   package func linked(to record: JournalRecord) -> JournalDigest {
     var hash = SHA256()
     hash.update(value)
@@ -144,16 +146,16 @@ package struct JournalDigest: Hashable, Sendable, Codable {
   }
 }
 
-/// What was submitted to be kept with a commit: after a restart it is there exactly where the commit is.
+/// The attachment stored with a commit: after a restart it exists if and only if the commit does.
 package struct StoredAttachment: Hashable, Sendable {
   /// The commit's revision.
   package let revision: Revision
-  /// When the commit was made, in milliseconds since 1970.
+  /// The time of the commit, in milliseconds since 1970.
   package let milliseconds: Int64
-  /// What was kept.
+  /// The content of the attachment.
   package let bytes: [UInt8]
 
-  /// What was kept with the commit of a revision, made at a time in milliseconds since 1970.
+  /// Creates the attachment of the commit of `revision`, made at `milliseconds` since 1970.
   package init(revision: Revision, milliseconds: Int64, bytes: [UInt8]) {
     (self.revision, self.milliseconds, self.bytes) = (revision, milliseconds, bytes)
   }

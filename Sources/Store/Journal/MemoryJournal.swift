@@ -2,8 +2,8 @@ import DequeModule
 import Foundation
 import Support
 
-/// A journal in memory: it ends with the process. For stores that are to begin anew each time, and as the simplest
-/// thing that does what a journal has to.
+/// A journal in memory, which ends with the process. For stores that start empty each time, and as the simplest
+/// implementation of a journal.
 package final class MemoryJournal: TransactionJournal {
   private struct Contents {
     var identity: JournalIdentity
@@ -26,12 +26,12 @@ package final class MemoryJournal: TransactionJournal {
   private let contents: Locked<Contents>
   private let arrivals = ArrivalSignal()
 
-  /// A journal without records.
+  /// Creates a journal without records.
   package init(identity: JournalIdentity) {
     contents = Locked(Contents(identity: identity))
   }
 
-  /// A journal that begins with a copy of another node's, or before its first record.
+  /// Creates a journal that begins with a copy of another node's state, or at revision 0 if `snapshot` is nil.
   package convenience init(joining identity: JournalIdentity, _ snapshot: SnapshotFile?) throws(JournalError) {
     self.init(identity: identity)
     guard let snapshot else { return }
@@ -49,13 +49,13 @@ package final class MemoryJournal: TransactionJournal {
     }
   }
 
-  /// What the journal is.
+  /// The epoch and the schema of the journal.
   package var identity: JournalIdentity { contents.withLock { $0.identity } }
-  /// How far it reaches.
+  /// The revisions that the journal holds.
   package var bounds: JournalBounds { contents.withLock { JournalBounds(base: $0.base, last: $0.last) } }
-  /// It is in none.
+  /// Always nil: the journal has no directory.
   package var directory: String? { nil }
-  /// Whether it ends with the process.
+  /// Always true: the journal ends with the process.
   package var isVolatile: Bool { true }
 
   /// See `TransactionJournal.append(_:after:)`.
@@ -195,17 +195,17 @@ package final class MemoryJournal: TransactionJournal {
   }
 }
 
-/// Wakes readers that wait for a revision to come.
+/// Wakes readers that wait for a revision.
 ///
 /// Sendable although it holds a class that is not: `NSCondition` is its own lock, and guards `last`.
 package final class ArrivalSignal: @unchecked Sendable {
   private let condition = NSCondition()
   private var last: UInt64 = 0
 
-  /// Nothing has come yet.
+  /// Creates a signal before any revision has arrived.
   package init() {}
 
-  /// Says that everything up to a revision has come.
+  /// Announces that everything up to a revision has arrived.
   package func announce(_ revision: UInt64) {
     condition.lock()
     last = max(last, revision)
@@ -213,7 +213,8 @@ package final class ArrivalSignal: @unchecked Sendable {
     condition.unlock()
   }
 
-  /// Waits until something beyond a revision has come, or the time is over. `present` is what has come already.
+  /// Waits until a revision after `revision` has arrived or `duration` is over. `present` returns the last revision
+  /// that has already arrived.
   package func wait(beyond revision: UInt64, for duration: Duration, present: () -> UInt64) {
     guard present() <= revision else { return }
     let (seconds, attoseconds) = duration.components

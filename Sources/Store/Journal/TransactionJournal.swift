@@ -1,98 +1,97 @@
 import Glibc
 package import KeyValueModel
 
-/// The record of every committed transaction, in order, with snapshots from which a state can be made without all of
-/// them. It holds bytes and revisions and knows nothing of what they mean.
+/// The record of every committed transaction, in order, with snapshots from which a state can be restored without
+/// reading all records. It stores bytes and revisions and does not interpret them.
 ///
-/// One writer appends, writes snapshots and compacts; any thread reads. Whatever a method has done when it returns
-/// survives the end of the process, and of the machine's power unless the journal was opened with relaxed durability;
-/// what it has not done when it throws or the process ends, it has not done at all.
+/// One writer appends, writes snapshots and compacts; any thread reads. The effect of a method that has returned
+/// survives the end of the process, and a power failure unless the journal was opened with relaxed durability. A method
+/// that throws, or during which the process ends, has no effect at all.
 ///
-/// Made to fit a log that is replicated as well: an append names the revision that it follows, and a reader can wait
-/// for what comes after a revision.
+/// The protocol also suits a replicated log: an append names the revision that it follows, and a reader can wait for
+/// the records after a revision.
 package protocol TransactionJournal: AnyObject, Sendable {
-  /// What the journal is.
+  /// The epoch and the schema of the journal.
   var identity: JournalIdentity { get }
-  /// How far it reaches.
+  /// The revisions that the journal holds.
   var bounds: JournalBounds { get }
-  /// The directory that it is in, which is no business of clients; nil where it is in none.
+  /// The directory of the journal, which is not disclosed to clients; nil if the journal has none.
   var directory: String? { get }
-  /// Whether it ends with the process, so that it needs no snapshots.
+  /// True if the journal ends with the process, so that it needs no snapshots.
   var isVolatile: Bool { get }
 
-  /// Appends records that follow on one another and on `expected`, all or none of them, with one sync. Throws
-  /// `unexpectedRevision` where `expected` is not the last revision, `refused` and `untrusted` when the disk fails.
+  /// Appends records that follow on `expected` and on one another, all or none of them, with one sync. Throws
+  /// `unexpectedRevision` if `expected` is not the last revision, and `refused` or `untrusted` if the disk fails.
   func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError)
 
-  /// The records after a revision, oldest first: as many as there are, `limit` at most, and no more once they have come
-  /// to `bytes` in all, but at least one. Where there is none, waits for one as long as `waiting` says. Throws
-  /// `compacted` where they begin later, `damaged` where one is not what was written. Any thread; never waits for a
-  /// disk that writes.
+  /// Returns the records after a revision, oldest first: at least one if there is one, at most `limit`, and no further
+  /// one once they total `bytes`. If there is none, waits for one for at most `waiting`. Throws `compacted` if the
+  /// records begin later, and `damaged` if one is not as it was written. Any thread; never waits for a disk write.
   func records(
     after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
   ) throws(JournalError) -> [JournalRecord]
 
-  /// The digest of the chain of records at a revision; nil where the journal does not reach there. Two journals with
-  /// the same one have the same history up to there. Any thread.
+  /// Returns the digest of the chain of records at a revision; nil if the journal does not hold the revision. Two
+  /// journals with the same digest have the same history up to there. Any thread.
   func digest(at revision: UInt64) throws(JournalError) -> JournalDigest?
 
-  /// The snapshots that can be used, newest first. One that cannot be read as a snapshot at all is `damaged` when it is
-  /// read, not here.
+  /// Returns the usable snapshots, newest first. A snapshot that cannot be read as one at all throws `damaged` when it
+  /// is read, not here.
   func snapshots() throws(JournalError) -> [JournalSnapshot]
 
-  /// Writes a snapshot of the state at a revision that the journal holds, as blocks of bytes until `next` gives nil.
-  /// Slow, and not in the way of `append`.
+  /// Writes a snapshot of the state at a revision that the journal holds, as blocks of bytes until `next` returns nil.
+  /// Slow, but does not block `append`.
   func writeSnapshot(
     at revision: UInt64, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError)
 
-  /// Gives the blocks of a snapshot in order. Throws `damaged` where it is not what was written; then what was given
-  /// before is of no use.
+  /// Passes the blocks of a snapshot to `receive` in order. Throws `damaged` if the snapshot is not as it was written;
+  /// blocks that were already received must then be discarded.
   func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws
 
-  /// The file that a snapshot is in, as `SnapshotFile` reads it; nil where it is in none.
+  /// Returns the path of a snapshot's file, as `SnapshotFile` reads it; nil if the snapshot is not in a file.
   func file(of snapshot: JournalSnapshot) -> String?
 
-  /// Forgets the records up to and with a revision, and the snapshots before it. Throws `invalid` where there is no
+  /// Removes the records up to and including a revision, and the snapshots before it. Throws `invalid` if there is no
   /// snapshot at the revision, unless the journal is volatile.
   func compact(upTo revision: UInt64) throws(JournalError)
 
-  /// Begins anew under another schema, with the state that `next` gives: a snapshot of `revision`, the last one or one
-  /// more, before which everything is forgotten.
+  /// Restarts the journal under another schema from the state that `next` provides: a snapshot of `revision`, which is
+  /// the last revision or one more. Everything before it is removed.
   func rebase(
     to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError)
 
-  /// The revocations of tokens that are kept, one of each `sub`, by its bytes. They have no revision, and nothing that
-  /// becomes of the records touches them. Throws `damaged` where one is not what was written.
+  /// Returns the revocations of tokens, one for each `sub`, compared by its bytes. They have no revision and do not
+  /// depend on the records. Throws `damaged` if one is not as it was written.
   func revocations() throws(JournalError) -> [Revocation]
 
-  /// Keeps a revocation of a `sub`, of a time in milliseconds since 1970, in the place of the one there was; nil takes
-  /// that away, if there is one. Any thread. Where it throws `untrusted`, it may be done or not.
+  /// Sets the revocation for a `sub` to a time in milliseconds since 1970, replacing any earlier one; nil removes it.
+  /// Any thread. After it throws `untrusted`, the change may or may not have been made.
   func setRevocation(of subject: String, to milliseconds: Int64?) throws(JournalError)
 
-  /// Reads everything back after `untrusted`, from the disk and not from memory, and takes away what was never
-  /// acknowledged. Throws what is still wrong.
+  /// Reads everything back after `untrusted`, from the disk and not from memory, and removes records that were never
+  /// acknowledged. Throws the error that remains.
   func recover() throws(JournalError)
 
-  /// Looks whether what it is made of is still there; throws `untrusted` where it is not. To be called every second or
-  /// so, from any thread.
+  /// Checks that the files of the journal still exist; throws `untrusted` if they do not. Call it about every second,
+  /// from any thread.
   func checkPresence() throws(JournalError)
 
-  /// Finds out whether a write of so many bytes would be taken now, after one was not; first does what `recover` does,
-  /// where that is due. Throws what is still wrong. To be called by the writer.
+  /// Checks whether a write of `bytes` would succeed now, after one has failed; first does the work of `recover` if
+  /// that is due. Throws the error that remains. Called by the writer.
   func probe(bytes: Int) throws(JournalError)
 
-  /// Does what keeps the files small and can wait. To be called by the writer after it has responded.
+  /// Does deferrable work that keeps the files small. Called by the writer after it has responded.
   func maintain()
 
-  /// Ends the use of the journal. Everything is synced; further calls throw `unusable`.
+  /// Closes the journal. Everything is synced; further calls throw `unusable`.
   func close()
 }
 
 extension TransactionJournal {
-  /// The records after a revision and up to another, as `records(after:limit:bytes:waiting:)` gives them: what is
-  /// written down and not yet published is left out.
+  /// Returns the records after a revision and through `last`, as `records(after:limit:bytes:waiting:)` does: records
+  /// that are written but not yet published are left out.
   package func records(
     after revision: Revision, through last: Revision, limit: Int, bytes: Int
   ) throws(JournalError) -> ArraySlice<JournalRecord> {
@@ -100,17 +99,17 @@ extension TransactionJournal {
     return try records(after: revision, limit: limit, bytes: bytes, waiting: .zero).prefix { $0.revision <= last }
   }
 
-  /// None.
+  /// Returns nil.
   package func file(of snapshot: JournalSnapshot) -> String? { nil }
 
-  /// An error in words that can be told to clients: without the directory.
+  /// Returns the description of an error for clients, without the directory.
   package func publicReason(_ error: JournalError) -> String {
     guard let directory, !directory.isEmpty else { return error.description }
     let text = error.description.replacing("\(directory)/", with: "")
     return text.hasPrefix("\(directory): ") ? "the store" + text.dropFirst(directory.count) : text
   }
 
-  /// The position of its ends. Throws `damaged` where the digests are not there.
+  /// Returns the position of the journal's ends. Throws `damaged` if their digests are missing.
   package func position() throws(JournalError) -> JournalPosition {
     let bounds = bounds
     guard let baseDigest = try digest(at: bounds.base), let digest = try digest(at: bounds.last) else {
@@ -119,7 +118,7 @@ extension TransactionJournal {
     return JournalPosition(identity: identity, bounds: bounds, baseDigest: baseDigest, digest: digest)
   }
 
-  /// What the files of the directory take, in bytes; 0 where it is in none.
+  /// The total size of the files in the directory, in bytes; 0 if the journal has no directory.
   package var fileBytes: Int {
     guard let directory, let folder = opendir(directory) else { return 0 }
     defer { closedir(folder) }
@@ -129,60 +128,60 @@ extension TransactionJournal {
       let isFile = withUnsafePointer(to: &entry.pointee.d_name) { name in
         name.withMemoryRebound(to: CChar.self, capacity: 256) { fstatat(dirfd(folder), $0, &status, 0) == 0 }
       }
-      // A file may go while the others are looked at.
+      // A file may be removed during the iteration.
       if isFile, status.st_mode & S_IFMT == S_IFREG { bytes += Int(status.st_size) }
     }
     return bytes
   }
 }
 
-/// A state that was written down.
+/// A stored state.
 package struct JournalSnapshot: Hashable, Sendable {
-  /// The last revision that is in it.
+  /// The last revision included in the snapshot.
   package let revision: UInt64
   /// The digest of the chain of records at this revision.
   package let digest: JournalDigest
 
-  /// A snapshot of these.
+  /// Creates a reference to a snapshot.
   package init(revision: UInt64, digest: JournalDigest) {
     self.revision = revision
     self.digest = digest
   }
 }
 
-/// What a journal says of itself.
+/// The identity of a journal: its epoch and its schema.
 package struct JournalIdentity: Hashable, Sendable, Codable {
-  /// The random word that tells this store's cursors from those of any other.
+  /// The random word that distinguishes this store's cursors from those of any other store.
   package let epoch: String
-  /// The text of the schema under which its records were written.
+  /// The text of the schema with which the records were written.
   package let schema: String
 
-  /// An identity of these parts.
+  /// Creates an identity.
   package init(epoch: String, schema: String) {
     self.epoch = epoch
     self.schema = schema
   }
 }
 
-/// How far a journal reaches.
+/// The range of revisions that a journal holds.
 package struct JournalBounds: Hashable, Sendable {
-  /// The revision after which its records begin: 0 for one that was never compacted.
+  /// The revision after which the records begin: 0 if the journal was never compacted.
   package let base: UInt64
-  /// The last revision that it holds; `base` where it has no record.
+  /// The last revision that the journal holds; `base` if it has no records.
   package let last: UInt64
 
-  /// Bounds of these ends.
+  /// Creates bounds.
   package init(base: UInt64, last: UInt64) {
     self.base = base
     self.last = last
   }
 }
 
-/// What is known of a journal without asking it: what it is, and how far it came, with the digests of both ends.
+/// A journal's identity and bounds, with the digests of both ends, known without access to the journal.
 package struct JournalPosition: Hashable, Sendable {
-  /// What it is.
+  /// The epoch and the schema of the journal.
   package let identity: JournalIdentity
-  /// How far it reaches.
+  /// The revisions that the journal holds.
   package let bounds: JournalBounds
   /// The digest at the revision after which the records begin.
   package let baseDigest: JournalDigest
@@ -190,27 +189,27 @@ package struct JournalPosition: Hashable, Sendable {
   package let digest: JournalDigest
 }
 
-/// Why a journal could not do what it was asked.
+/// An error of a journal.
 package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Another writer has appended meanwhile, or the caller has lost count: nothing was appended.
+  /// Another writer has appended in the meantime, or the caller's revision is wrong: nothing was appended.
   case unexpectedRevision(expected: UInt64, last: UInt64)
-  /// The disk refused the write; nothing was appended and what was there before is as it was. The next attempt may
-  /// succeed.
+  /// The disk refused the write; nothing was appended and earlier contents are unchanged. The next attempt may succeed.
   case refused(String)
-  /// It is not known what reached the disk: nothing is appended until `recover` has read everything back.
+  /// It is unknown what reached the disk: nothing is appended until `recover` has read everything back.
   case untrusted(String)
-  /// What is kept is not what was written: where, and what is wrong there.
+  /// Stored data is not as it was written: its place, and the reason.
   case damaged(place: String, reason: String)
   /// The records up to the revision are no longer kept.
   case compacted(base: UInt64)
-  /// Another process has the store.
+  /// Another process uses the store.
   case inUse(String)
-  /// It cannot be opened, for a reason that no retry changes: made by a later version, no permission, no directory.
+  /// The journal cannot be opened, for a reason that a retry does not change: a later version made it, permission is
+  /// missing, or the directory does not exist.
   case unusable(String)
-  /// What was asked contradicts what the journal holds: a snapshot of a revision that it has not, or the like.
+  /// The call contradicts the journal's contents: for example, a snapshot of a revision that the journal does not hold.
   case invalid(String)
 
-  /// The reason in words.
+  /// The reason as text.
   package var description: String {
     switch self {
     case .unexpectedRevision(let expected, let last):
@@ -222,7 +221,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Returns the next block of a state. Throws `invalid` if the state cannot be written down.
+  /// Returns the next block of a state. Throws `invalid` if the state cannot be encoded.
   package static func block(_ next: () throws -> [UInt8]?) throws(JournalError) -> [UInt8]? {
     do {
       return try next()
@@ -232,23 +231,23 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Tokens of one `sub` are refused that were issued before a time.
+/// A revocation of the tokens of one `sub` that were issued before a time.
 package struct Revocation: Hashable, Sendable {
   /// The `sub` of the tokens.
   package let subject: String
   /// The time, in milliseconds since 1970.
   package let milliseconds: Int64
 
-  /// A revocation of these parts.
+  /// Creates a revocation.
   package init(subject: String, milliseconds: Int64) {
     self.subject = subject
     self.milliseconds = milliseconds
   }
 
-  /// What tells the `sub` from every other: its bytes, where equal texts may have different ones.
+  /// The bytes of the `sub`, which identify it; equal texts may have different bytes.
   package var key: [UInt8] { Array(subject.utf8) }
 
-  /// One of each `sub`, with the later of the times.
+  /// Returns one revocation for each `sub`, with the later of the times.
   static func merged(_ some: [Revocation], _ others: [Revocation]) -> [Revocation] {
     let bySubject = Dictionary((some + others).map { ($0.key, $0) }) { one, other in
       one.milliseconds > other.milliseconds ? one : other
@@ -256,14 +255,14 @@ package struct Revocation: Hashable, Sendable {
     return Array(bySubject.values)
   }
 
-  /// The digest of all of it, by which it is known to be what was written.
+  /// The digest of the revocation, which verifies that it is as it was written.
   package var digest: JournalDigest {
     JournalDigest.start.linked(
       to: withUnsafeBytes(of: milliseconds.littleEndian) { Array($0) } + key)
   }
 }
 
-/// As it stands in the header of a backup.
+/// The format in the header of a backup.
 extension Revocation: Codable {
   private enum CodingKeys: String, CodingKey {
     case subject = "sub"

@@ -1,11 +1,12 @@
 package import KeyValueModel
 import Support
 
-/// Results of a short life that save the next client the same work, each of a revision and a weight. Bounded by the
-/// weight of all; the oldest make room.
+/// A cache of short-lived results that save the next client the same work, each with a revision and a weight. The total
+/// weight is bounded; the oldest results are evicted first.
 ///
-/// A result that is shared as it is, is looked up. One that its user changes is taken out and put back afterwards: so
-/// it has one owner at a time, and one key has as many results as were in use at once.
+/// Look up a result that is shared unchanged with `item(for:)`. Take out a result that its user changes with
+/// `take(_:)`, and put it back afterwards: such a result has one owner at a time, and a key has as many results as were
+/// in use at once.
 package struct BoundedCache<Key: Hashable & Sendable, Item: Sendable>: Sendable {
   private struct Entry: Sendable {
     let key: Key
@@ -17,32 +18,32 @@ package struct BoundedCache<Key: Hashable & Sendable, Item: Sendable>: Sendable 
   private let weightLimit: Int
   private var entries: [UInt64: Entry] = [:]
   private var numbers: [Key: [UInt64]] = [:]
-  /// No entry has a smaller number.
+  /// A lower bound of the numbers in `entries`.
   private var oldest: UInt64 = 0
   private var next: UInt64 = 0
-  /// What all that is kept weighs.
+  /// The total weight of all cached results.
   package private(set) var weight = 0
 
-  /// An empty cache for so much.
+  /// Creates an empty cache with a limit for the total weight.
   package init(weightLimit: Int) {
     self.weightLimit = weightLimit
   }
 
-  /// How many results are kept.
+  /// The number of cached results.
   package var count: Int { entries.count }
 
-  /// The latest result of a key; it stays.
+  /// Returns the latest result for a key, which stays in the cache.
   package func item(for key: Key) -> Item? {
     numbers[key]?.last.flatMap { entries[$0]?.item }
   }
 
-  /// The latest result of a key; it is kept no longer.
+  /// Removes and returns the latest result for a key.
   package mutating func take(_ key: Key) -> Item? {
     guard let number = numbers[key]?.last else { return nil }
     return remove(number)?.item
   }
 
-  /// Keeps a result, which is of a revision, unless it alone weighs more than all may.
+  /// Adds a result for a revision, unless it alone weighs more than the limit. Evicts the oldest results to make room.
   package mutating func put(_ item: Item, for key: Key, at revision: Revision, weight: Int) {
     guard weight <= weightLimit else { return }
     entries[next] = Entry(key: key, item: item, revision: revision, weight: weight)
@@ -52,7 +53,8 @@ package struct BoundedCache<Key: Hashable & Sendable, Item: Sendable>: Sendable 
     while self.weight > weightLimit { removeOldest() }
   }
 
-  /// Keeps nothing of revisions before this one any longer; what younger results came before is kept with them.
+  /// Evicts results of revisions before `revision`, up to the first one that is not; an older result that was added
+  /// after a younger one stays as long as the younger one does.
   package mutating func forget(before revision: Revision) {
     while let entry = oldestEntry(), entry.revision < revision { removeOldest() }
   }
@@ -80,8 +82,8 @@ package struct BoundedCache<Key: Hashable & Sendable, Item: Sendable>: Sendable 
   }
 }
 
-/// The references of each entity's objects in order, kept until an object is made or deleted: sorting them anew for
-/// each fetch would cost the extent's length every time. Holds one list for each entity that was fetched.
+/// A cache of the sorted references of each entity's objects, valid until an object is inserted or deleted: sorting
+/// them for each fetch would cost the extent's length every time. Holds one list for each entity that was fetched.
 package final class ExtentCache: Sendable {
   private struct Entry: Sendable {
     let version: UInt64
@@ -90,16 +92,16 @@ package final class ExtentCache: Sendable {
 
   private let entries = Locked<[Int: Entry]>([:])
 
-  /// A cache of nothing.
+  /// Creates an empty cache.
   package init() {}
 
-  /// The same as `state.references(of: entity)`.
+  /// Returns the same as `state.references(of: entity)`.
   package func references(of entity: Entity, in state: ModelState) -> [Reference] {
     let version = state.extentVersion(of: entity)
     if let entry = entries.withLock({ $0[entity.index] }), entry.version == version { return entry.references }
     let references = state.references(of: entity)
     entries.withLock { entries in
-      // A reader of a later state may have been quicker.
+      // A reader of a later state may have stored its list first.
       if entries[entity.index]?.version ?? 0 <= version {
         entries[entity.index] = Entry(version: version, references: references)
       }

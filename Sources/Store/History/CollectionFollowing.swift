@@ -3,25 +3,25 @@ package import KeyValueModel
 package import KeyValueObserving
 import Support
 
-/// The collections that observations are about to read through. They are followed portion by portion, so that
-/// registering the observations keeps no writer waiting.
+/// The collections that observations are about to read through. They are followed in portions, so that registering the
+/// observations does not block writers.
 package struct CollectionFollowing: Sendable {
-  /// The number of members that are followed at a time while writers wait: about a millisecond.
+  /// The number of members that are followed at a time while writers wait, which takes about a millisecond.
   private static let membersAtOnce = 1_000
-  /// The time that writers have between two portions, in microseconds.
+  /// The pause between two portions that leaves time to the writers, in microseconds.
   private static let restMicroseconds: UInt32 = 1_000
 
   private var following = ObserverIndex.Following()
 
-  /// No collections yet.
+  /// Creates a value that follows no collections yet.
   package init() {}
 
-  /// Follows the collections that observations read through. The caller calls `end`, whether or not they are
-  /// registered. Throws `too-many-steps` where that takes more than `steps`, those of a request by default.
+  /// Follows the collections that observations read through. The caller calls `end` whether or not the observations are
+  /// registered. Throws `too-many-steps` if this takes more than `steps`, which defaults to the steps of a request.
   package mutating func follow(
     _ observations: some Sequence<Observation>, in store: Store, steps: Int? = nil
   ) throws(ModelError) {
-    // As many cells of one object and key path follow the same.
+    // The observations of many cells on one object and key path follow the same collections.
     let state = store.snapshot.state
     let distinct = Set(observations.lazy.filter { !$0.isPlain(in: state) }.map(\.withoutValues))
     guard !distinct.isEmpty else { return }
@@ -45,7 +45,7 @@ package struct CollectionFollowing: Sendable {
     }
   }
 
-  /// Ends the following of collections that no observation has come to depend on.
+  /// Stops following the collections that no observation depends on.
   package func end(in store: Store) {
     guard !following.isEmpty else { return }
     store.withPublication { $0.observers.end(following) }

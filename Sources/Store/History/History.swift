@@ -1,16 +1,17 @@
 import DequeModule
 package import KeyValueModel
 
-/// The last commits, as far back as the limits allow: what a resuming client can still receive exactly.
+/// The most recent commits, as far back as the limits allow, from which a client can resume without a gap.
 package struct History: Sendable {
-  /// The commits themselves, to be read on while others write.
+  /// The commits themselves, which can be read while others write.
   fileprivate private(set) var commits = CommitList()
-  /// When each of them was made, in milliseconds since 1970, and the bytes that it takes.
+  /// The time of each commit, in milliseconds since 1970, and its size in bytes.
   private var accounts: Deque<(milliseconds: Int64, bytes: Int)> = []
-  /// The time of the newest commit, kept or not, in milliseconds since 1970; nil before the first.
+  /// The time of the newest commit, whether or not it is still kept, in milliseconds since 1970; nil before the first
+  /// commit.
   private(set) var lastTime: Int64?
   private var bytes = 0
-  /// The bytes of all commits that were ever added.
+  /// The total size in bytes of all commits that were ever added.
   private(set) var writtenBytes = 0
   private var lastTouches = LastTouches()
   private let limits: StoreLimits
@@ -19,24 +20,24 @@ package struct History: Sendable {
     self.limits = limits
   }
 
-  /// How many commits are kept.
+  /// The number of commits kept.
   package var count: Int { commits.count }
 
-  /// The earliest revision from which one can go on, given the present one.
+  /// Returns the earliest revision from which a client can resume, given the current one.
   package func oldestResumable(at present: Revision) -> Revision {
     commits.oldest.map { $0.revision - 1 } ?? present
   }
 
-  /// The commits after `revision`, oldest first, or nil where some of them are no longer kept.
+  /// Returns the commits after `revision`, oldest first, or nil if some of them are no longer kept.
   package func commits(after revision: Revision, present: Revision) -> [Commit]? {
     commits.after(revision, present: present)
   }
 
-  /// A commit of more bytes takes long to free: it is of hundreds of objects.
+  /// The size in bytes above which a commit takes long to free: such a commit has hundreds of objects.
   private static let largeBytes = 1 << 16
 
-  /// Adds the newest commit and drops the oldest while there are too many. Gives what it has dropped that takes long to
-  /// free, so that the caller can do that where nobody waits for it.
+  /// Adds the newest commit and drops the oldest commits while a limit is exceeded. Returns the dropped values that
+  /// take long to free, so that the caller can free them where no one waits.
   @discardableResult
   mutating func append(_ commit: Commit, milliseconds: Int64) -> [any Sendable] {
     lastTime = milliseconds
@@ -57,7 +58,7 @@ package struct History: Sendable {
     return dropped
   }
 
-  /// Drops what has become too old. True where something was dropped.
+  /// Drops the commits that are too old. Returns true if any were dropped.
   @discardableResult
   mutating func trim(at milliseconds: Int64) -> Bool {
     guard limits.historySeconds > 0 else { return false }
@@ -74,17 +75,17 @@ package struct History: Sendable {
     return oldest
   }
 
-  /// Whether no observer of these objects can have been notified after `revision`, which is kept: none was written, and
-  /// no key of them bracketed.
+  /// Returns true if no observer of these objects can have been notified after `revision`, which must still be kept:
+  /// none of the objects was written, and no key of theirs was bracketed.
   package func isUntouched(_ objects: some Sequence<Reference>, after revision: Revision) -> Bool {
     objects.allSatisfy { lastTouches.isUntouched($0, after: revision) }
   }
 }
 
-/// What is published at one moment, with the commits that led there. Taken in no time under the publication's lock, and
-/// read while others write.
+/// The published snapshot at one moment, with the commits that led to it. Cheap to take under the publication's lock,
+/// and can be read while others write.
 package struct PublishedHistory: Sendable {
-  /// What is published.
+  /// The published snapshot.
   package let snapshot: Snapshot
   private let commits: CommitList
 
@@ -93,29 +94,30 @@ package struct PublishedHistory: Sendable {
     self.commits = commits
   }
 
-  /// The commits after `revision`, oldest first, or nil where some of them are not kept. Costs what it gives.
+  /// Returns the commits after `revision`, oldest first, or nil if some of them are not kept. O(n) in the commits
+  /// returned.
   package func commits(after revision: Revision) -> [Commit]? {
     commits.after(revision, present: snapshot.revision)
   }
 }
 
 extension Publication {
-  /// What is published now.
+  /// The current snapshot with the commits that led to it.
   package var publishedHistory: PublishedHistory { PublishedHistory(snapshot: snapshot, commits: history.commits) }
 }
 
-/// Consecutive commits, oldest first, of which both ends move. A value: a copy costs three references, and appending
-/// while there is a copy copies a segment, not all of them.
+/// Consecutive commits, oldest first, that can be appended and removed from the front. A value type: a copy costs three
+/// references, and appending while a copy exists copies one segment, not all of them.
 private struct CommitList: Sendable {
   private static let segmentLength = 64
 
-  /// What is left of the oldest segment.
+  /// The rest of the oldest segment.
   private var first: Deque<Commit> = []
-  /// Whole segments.
+  /// The full segments.
   private var middle: Deque<[Commit]> = []
-  /// The newest segment as far as it goes.
+  /// The newest segment, which is not full yet.
   private var last: [Commit] = []
-  /// How many commits there are.
+  /// The number of commits.
   private(set) var count = 0
 
   /// The oldest commit.
@@ -130,7 +132,7 @@ private struct CommitList: Sendable {
     last = []
   }
 
-  /// Takes the oldest commit away.
+  /// Removes and returns the oldest commit.
   mutating func popFirst() -> Commit? {
     if first.isEmpty {
       if let segment = middle.popFirst() {
@@ -145,7 +147,7 @@ private struct CommitList: Sendable {
     return commit
   }
 
-  /// The newest `length` commits, or all where there are fewer. Costs what it gives.
+  /// Returns the newest `length` commits, or all if there are fewer. O(n) in the commits returned.
   func suffix(_ length: Int) -> [Commit] {
     if length <= last.count { return last.suffix(length) }
     var pieces = [last[...]]
@@ -161,34 +163,35 @@ private struct CommitList: Sendable {
     return commits
   }
 
-  /// The commits after `revision`, or nil where some of them are not there; `present` is the revision of the newest.
+  /// Returns the commits after `revision`, or nil if some of them are missing. `present` is the revision of the newest
+  /// commit.
   func after(_ revision: Revision, present: Revision) -> [Commit]? {
     guard revision <= present, present - revision <= UInt64(count) else { return nil }
     return suffix(Int(present - revision))
   }
 }
 
-/// The last commit that wrote each object, or bracketed one of its keys, as far as it is of use.
+/// The last commit that wrote each object or bracketed one of its keys, as far back as the history reaches.
 ///
-/// Two tables by age, of which the older one goes as a whole once all its commits are forgotten: to take out what one
-/// commit touched would hold the writer up where that was thousands of objects. Memory: what was touched in at most
+/// Keeps two tables by age and frees the older one as a whole once all its commits are forgotten: removing the objects
+/// of one commit would delay the writer if there were thousands of them. The tables hold the objects touched by at most
 /// twice as many commits as are kept.
 private struct LastTouches: Sendable {
   private var newer: [Reference: Revision] = [:]
   private var older: [Reference: Revision] = [:]
-  /// The last commits that were noted, and that the older table has.
+  /// The revision of the newest commit noted, and of the newest commit in the older table.
   private var (newest, olderNewest): (Revision, Revision) = (0, 0)
 
-  /// Nothing was touched.
+  /// Creates empty tables.
   init() {}
 
-  /// Notes what the newest commit touches.
+  /// Records the objects that the newest commit touches.
   mutating func note(_ commit: Commit) {
     newest = commit.revision
     commit.forEachTouchedObject { newer[$0] = commit.revision }
   }
 
-  /// Nobody asks for commits before `oldest` any more. Gives what is to be freed, where that is a table; O(1).
+  /// Notes that commits before `oldest` will not be asked for again. Returns the table to free, if any. O(1).
   mutating func forget(before oldest: Revision) -> [Reference: Revision]? {
     guard oldest > olderNewest else { return nil }
     let forgotten = older
@@ -198,7 +201,7 @@ private struct LastTouches: Sendable {
     return forgotten.isEmpty ? nil : forgotten
   }
 
-  /// Whether no commit after `revision`, which is one that is asked for, touched an object.
+  /// Returns true if no commit after `revision` touched an object. The revision must not be forgotten.
   func isUntouched(_ object: Reference, after revision: Revision) -> Bool {
     (newer[object] ?? older[object] ?? 0) <= revision
   }

@@ -2,23 +2,23 @@ package import KeyValueModel
 package import KeyValueObserving
 import Support
 
-/// A live query that was evaluated while others wrote: to be brought to the present when it is observed.
+/// A live query that was evaluated while others wrote, and that is brought up to date when it is observed.
 package struct PreparedQuery: Sendable {
   private static let observer = QueryObserver(id: ObserverID(0), cell: nil)
 
   private let query: Query
-  /// The query alone, as it was at `revision`; none after a failure. Kept whole, because who took the query out to
-  /// bring it up would copy its rows.
+  /// The query as it was at `revision`; empty after a failure. Kept in a `LiveQueries`, because taking the query out to
+  /// bring it up to date would copy its rows.
   private var queries: LiveQueries
-  /// How far it has come.
+  /// The revision that the query is up to date with.
   package private(set) var revision: Revision
-  /// What was published when it was evaluated, or last brought up.
+  /// The published snapshot when the query was evaluated or last brought up to date.
   package private(set) var snapshot: Snapshot
-  /// What it was at the cursor that a client resumes from; nil where none does.
+  /// The result at the cursor that a client resumes from; nil if no client resumes.
   package let past: QueryResult?
-  /// What became of it since then.
+  /// The changes to the result since it was evaluated.
   package private(set) var contents: [QueryContent] = []
-  /// Why it cannot be told what became of it: its filter came to cost too much on the way.
+  /// The error if the changes cannot be determined because the filter came to cost too much on the way; nil otherwise.
   package private(set) var failure: ModelError?
 
   fileprivate init(
@@ -32,17 +32,17 @@ package struct PreparedQuery: Sendable {
     past = isPast ? live.result : nil
   }
 
-  /// The query as it is; nil after a failure.
+  /// The current live query; nil after a failure.
   fileprivate var live: LiveQuery? { queries.live(query) }
 
-  /// How many rows it has, those outside of the window too.
+  /// The number of rows, including those outside the window.
   package var rowCount: Int { queries.rowCount }
 
-  /// Its rows.
+  /// The current rows.
   package var result: QueryResult { queries.result(of: query) ?? QueryResult(nothingOf: query) }
 
-  /// Goes on to the snapshot after some commits, which follow on what it has seen; `before` is the state before them,
-  /// where it is known.
+  /// Applies the commits that follow on `revision` and led to `snapshot`. `before` is the state before them, if it is
+  /// known.
   mutating func bringUp(through commits: [Commit], to snapshot: Snapshot, from before: PastState? = nil) {
     guard let last = commits.last, failure == nil else { return }
     queries.notify(commits, of: snapshot.state, from: before) { event in
@@ -57,8 +57,8 @@ package struct PreparedQuery: Sendable {
 }
 
 extension Store {
-  /// Evaluates queries that have no observer yet, without holding anything up. Throws `malformed-filter` where they
-  /// cost more than `request.steps` together, or `isAbandoned` says that they are no longer wanted.
+  /// Evaluates queries that have no observer yet, without blocking other threads. Throws `malformed-filter` if they
+  /// cost more than `request.steps` together, or if `isAbandoned` returns true because they are no longer wanted.
   package func prepare(
     _ queries: some Collection<Query>, _ isAbandoned: () -> Bool = { false }
   ) throws(ModelError) -> [Query: PreparedQuery] {
@@ -78,8 +78,8 @@ extension Store {
 }
 
 extension Publication {
-  /// Brings a query that was prepared a moment ago to the present, where it stands: a copy would be one of all its
-  /// rows. Does nothing where that was too long ago.
+  /// Brings a recently prepared query up to date in place, since a copy would copy all its rows. Does nothing if the
+  /// history no longer reaches back to the query's revision.
   package func bringUp(_ prepared: inout [Query: PreparedQuery], _ query: Query) {
     guard let revision = prepared[query]?.revision,
       let commits = history.commits(after: revision, present: snapshot.revision)
@@ -87,8 +87,8 @@ extension Publication {
     prepared[query]?.bringUp(through: commits, to: snapshot)
   }
 
-  /// Brings a query to the present that was prepared a moment ago; evaluates it here and now where it was not, or where
-  /// that was too long ago. Throws `malformed-filter` where filtering costs more than `request.steps`.
+  /// Returns the query brought up to date. Evaluates it now, under the lock, if it was not prepared or if the history
+  /// no longer reaches back to its revision. Throws `malformed-filter` if filtering costs more than `request.steps`.
   package func finish(_ query: Query, _ prepared: PreparedQuery?) throws(ModelError) -> PreparedQuery {
     if var prepared, let commits = history.commits(after: prepared.revision, present: snapshot.revision) {
       prepared.bringUp(through: commits, to: snapshot)
@@ -100,21 +100,21 @@ extension Publication {
       try LiveQuery(query, in: snapshot.state, cost: &cost), at: snapshot.revision, snapshot, limits: limits)
   }
 
-  /// Has an observer watch a query, which has been finished under this lock where it has no other.
+  /// Registers an observer of a query. If the query has no other observer, it must have been finished under this lock.
   package mutating func watch(_ query: Query, _ observer: QueryObserver, _ finished: PreparedQuery?) {
     if !queries.watch(query, observer), let live = finished?.live { queries.add(live, observer: observer) }
   }
 }
 
 extension Publication {
-  /// What became of a query after a revision, for a client that resumes there: `past` and `contents` are set. Nil where
-  /// the history does not reach back so far.
+  /// Returns the changes to a query after a revision, for a client that resumes there: `past` and `contents` are set.
+  /// Returns nil if the history does not reach back so far.
   package func replay(
     _ query: Query, _ prepared: PreparedQuery?, after revision: Revision
   ) throws(ModelError) -> PreparedQuery? {
     if let prepared, prepared.past != nil {
       let finished = try finish(query, prepared)
-      // It was prepared so long ago that it had to be evaluated anew: what became of it is not known.
+      // It was prepared so long ago that it had to be evaluated anew: its changes are unknown.
       return finished.past == nil ? nil : finished
     }
     if queries.isUntouched(query, since: revision), let live = queries.live(query) {
@@ -129,8 +129,8 @@ extension Publication {
 }
 
 extension PreparedQuery {
-  /// A query as it was at a revision, with what became of it since. Throws `malformed-filter` where it costs more than
-  /// `cost`, which is spent from.
+  /// Creates a query as it was at a revision, with the changes since. Throws `malformed-filter` if it costs more than
+  /// `cost`, from which the cost is deducted.
   init(
     _ query: Query, _ missed: MissedCommits, limits: StoreLimits, cost: inout Int, _ isAbandoned: () -> Bool = { false }
   ) throws(ModelError) {

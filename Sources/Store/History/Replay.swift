@@ -2,29 +2,30 @@ package import KeyValueModel
 package import KeyValueObserving
 import Support
 
-/// What an unbroken observer would have been told after a revision, as far as it has been told by now. Worked out while
-/// others write, and brought up to the present when the observer is registered. A value that depends on nothing but the
-/// commits that it is shown.
+/// The notifications that an uninterrupted observer would have received after a revision, as far as they have been
+/// delivered. Computed while others write, and brought up to date when the observer is registered. A value that depends
+/// only on the commits it is given.
 package struct Replay: Sendable {
-  /// The last revision that was told.
+  /// The last revision whose changes were delivered.
   package private(set) var revision: Revision
-  /// The groups that are left out because an object of theirs did not exist at the revision where they begin.
+  /// The names of the groups that are left out because one of their objects did not exist at the revision where they
+  /// begin.
   package private(set) var absent: [String?] = []
   private var index = ObserverIndex()
-  /// True if collections would have to be followed that have more members than there are steps.
+  /// True if following the collections would exceed the limit because they have too many members.
   private var isTooLarge: Bool { index.isOverLimit }
-  /// The steps that evaluation may still take, for all commits together.
+  /// The steps that evaluation may still take for all commits together.
   private var budget: ObservationBudget
-  /// What was added to the index; some may have ended with their objects.
+  /// The observations added to the index; some may have ended with their objects.
   private var observations: [Observation] = []
 
-  /// A group of observations that begins at a later revision than the others. It may have the name of one that has
+  /// A group of observations that begins at a later revision than the others. It may have the name of a group that has
   /// ended by then.
   package typealias Later = (since: Revision, name: String?, observations: [Observation])
 
-  /// Tells what was missed. `cells` names the groups of observations as `ObserverIndex.add` does; `limits` bounds
-  /// the events as it does when they are delivered, and evaluation takes at most `steps`, those of a request by
-  /// default: an overflowed event says that this was not enough.
+  /// Delivers the missed changes to `receive`. `cells` names the groups of observations as `ObserverIndex.add` does.
+  /// `limits` bounds the events as in regular delivery, and evaluation takes at most `steps`, which defaults to the
+  /// steps of a request: an overflowed event means that this was not enough.
   package init(
     _ cells: [(name: String?, observations: [Observation])], later: [Later] = [], _ missed: MissedCommits,
     limits: StoreLimits, steps: Int? = nil, receive: (ObserverEvent) -> Void
@@ -57,14 +58,14 @@ package struct Replay: Sendable {
     if isTooLarge { receive(overflow) }
   }
 
-  /// The event that replaces all changes that would have taken too long to find.
+  /// The event that replaces all changes if finding them would have taken too long.
   private var overflow: ObserverEvent {
     ObserverEvent(
       observer: ObserverID(0), revision: revision, writer: nil, changes: [], gone: [], hasOverflowed: true,
       isTooLong: true)
   }
 
-  /// Adds groups of observations, or notes them where an object of theirs is not there.
+  /// Adds groups of observations, or records a group as absent if one of its objects does not exist.
   private mutating func add(
     _ cells: some Sequence<(name: String?, observations: [Observation])>, in past: PastState
   ) {
@@ -78,7 +79,7 @@ package struct Replay: Sendable {
     }
   }
 
-  /// Tells what the commits did that follow on the last that was told, and led to `present`.
+  /// Delivers the changes of the commits that follow on `revision` and led to `present`.
   package mutating func bringUp(
     through commits: [Commit], to present: ModelState, limits: StoreLimits, receive: (ObserverEvent) -> Void
   ) {
@@ -92,18 +93,18 @@ package struct Replay: Sendable {
   }
 }
 
-/// What was committed after a revision, and the objects as they were then: immutable, and the same for all who come
-/// back to that revision.
+/// The commits after a revision, and the objects as they were then: immutable, and shared by all clients that resume
+/// from that revision.
 package final class MissedCommits: Sendable {
-  /// The revision.
+  /// The revision that the commits follow.
   package let after: Revision
-  /// What the commits led to.
+  /// The snapshot that the commits led to.
   package let snapshot: Snapshot
   /// The commits, oldest first.
   package let commits: [Commit]
   private let statesBefore = Locked<PastState?>(nil)
 
-  /// The objects before them. Worked out when it is first asked for, which costs what was written since.
+  /// The objects before the commits. Computed on first use, which costs what was written since.
   package var past: PastState {
     statesBefore.withLock { known in
       let past = known ?? PastState(before: commits, of: snapshot.state)
@@ -112,8 +113,8 @@ package final class MissedCommits: Sendable {
     }
   }
 
-  /// What happened after a revision; nil where some of it is not kept. Costs a reference for
-  /// each commit.
+  /// Creates the commits after a revision, or returns nil if some of them are not kept. Costs a reference for each
+  /// commit.
   package init?(after revision: Revision, _ publishedHistory: PublishedHistory) {
     guard let commits = publishedHistory.commits(after: revision) else { return nil }
     after = revision

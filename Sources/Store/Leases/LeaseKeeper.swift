@@ -1,34 +1,35 @@
 import KeyValueModel
 import Support
 
-/// Deletes the objects whose leases have ended, some at a time, by transactions like any other.
+/// Deletes the objects whose leases have expired, some at a time, by ordinary transactions.
 ///
 /// `contents` is guarded by its lock, inside which no other is taken; it is taken with the store's lock of the writer,
 /// or with none.
 final class LeaseKeeper: Sendable {
   private struct Contents {
     var table = LeaseTable()
-    /// How many deletions the writer has.
+    /// The number of deletions that the writer has not finished.
     var underWay = 0
     var isHeld = false
-    /// Whether another node deletes what is to end.
+    /// True if another node deletes the objects whose leases expire.
     var isLeft = false
-    /// When the streams of earlier starts were known to be gone.
+    /// The time at which all streams of earlier starts were known to have ended.
     var began: UInt64
   }
 
-  /// The most objects of one transaction, which the writer does not leave off, and of all that wait for the writer.
+  /// The maximum number of objects in one transaction, which the writer does not interrupt, and the maximum number of
+  /// deletions that wait for the writer.
   private static let batchCount = 16
   private static let underWayLimit = 400
-  /// What a deletion counts in the writer's queue: while clients write, a batch has one transaction of deletions, so
-  /// that they do not wait for the many objects that end at the same moment.
+  /// The size of a deletion in the writer's queue: while clients write, a batch has one transaction of deletions, so
+  /// that clients do not wait for the many objects whose leases expire at the same moment.
   private static let deletionBytes = 4_096
 
   private let contents: Locked<Contents>
-  /// Milliseconds, which only grow.
+  /// Returns milliseconds of a monotonic clock.
   private let elapsed: @Sendable () -> UInt64
 
-  /// The numbers of this node's streams; nil where all streams are.
+  /// The numbers of this node's streams; nil if all streams belong to this node.
   private let streams: StreamNumbers?
 
   init(streams: StreamNumbers? = nil, elapsed: @escaping @Sendable () -> UInt64) {
@@ -39,18 +40,18 @@ final class LeaseKeeper: Sendable {
 
   private func isOwn(_ stream: UInt64) -> Bool { streams?.isOwn(stream) ?? true }
 
-  /// How many objects have a lease.
+  /// The number of objects with a lease.
   var count: Int { contents.withLock { $0.table.count } }
 
-  /// Says of the transactions of a batch whether they may give leases.
+  /// Returns the admission that decides which transactions of a batch may assign leases.
   func admission(_ limits: StoreLimits) -> LeaseAdmission {
     LeaseAdmission(limit: limits.leases, limitPerClient: limits.leasesPerClient, count: count) { [self] client in
       contents.withLock { $0.table.count(of: client) }
     }
   }
 
-  /// Notes what commits have left, in their order; `clients` has who gave a lease to an object that had none. Costs
-  /// next to nothing while no object has a lease.
+  /// Records the leases that commits have left, in the order of the commits. `clients` names the client for each object
+  /// that had no lease before. Costs almost nothing while no object has a lease.
   func note(_ commits: [Commit], of clients: [Reference: Int] = [:]) {
     let now = elapsed()
     contents.withLock { contents in
@@ -63,9 +64,9 @@ final class LeaseKeeper: Sendable {
     }
   }
 
-  /// Takes over the leases of a state that was read back at `wall`, in milliseconds since 1970. Those of streams, none
-  /// of which outlives a restart, end after `grace` milliseconds, but for those of other nodes, and all where another
-  /// node deletes what is to end. O(n) in the objects.
+  /// Takes over the leases of a state that was read back at `wall`, in milliseconds since 1970. Leases bound to
+  /// streams, none of which outlives a restart, expire after `grace` milliseconds, except those of other nodes'
+  /// streams, and except if another node deletes the expired objects. O(n) in the objects.
   func restore(_ state: ModelState, wall: Int64, grace: UInt64) {
     let now = elapsed()
     contents.withLock { contents in
@@ -82,21 +83,23 @@ final class LeaseKeeper: Sendable {
     }
   }
 
-  /// Ends nothing from now on: the server stops, and its streams with it, which is for the next start to deal with.
+  /// Stops all expiry from now on: the server is stopping, and with it its streams, whose leases the next start
+  /// handles.
   func hold() { contents.withLock { $0.isHeld = true } }
 
-  /// Another node deletes what is to end, from the beginning.
+  /// Leaves the deletion of expired objects to another node. Called at the beginning.
   func leave() { contents.withLock { $0.isLeft = true } }
 
-  /// Ends what lasts with streams of this node that are no more.
+  /// Expires the leases bound to streams of this node that no longer exist.
   func endStreams(unless isThere: (UInt64) -> Bool) { _ = end { isOwn($0) && !isThere($0) } }
 
-  /// Ends what lasts with streams of other nodes that are gone, which `isGone` says. Gives how many streams these were.
+  /// Expires the leases bound to streams of other nodes that are gone according to `isGone`. Returns the number of
+  /// these streams.
   @discardableResult
   func endOthers(where isGone: (UInt64) -> Bool) -> Int { end { !isOwn($0) && isGone($0) } }
 
   private func end(where isGone: (UInt64) -> Bool) -> Int {
-    // It may take another lock.
+    // `isGone` may take another lock.
     let ended = contents.withLock { $0.table.streams }.filter(isGone)
     guard !ended.isEmpty else { return 0 }
     let now = elapsed()
@@ -107,14 +110,14 @@ final class LeaseKeeper: Sendable {
     }
   }
 
-  /// The other nodes that have streams which objects last with.
+  /// The other nodes whose streams have leases bound to them.
   var otherNodes: Set<UInt64> {
     guard streams != nil else { return [] }
     return Set(contents.withLock { $0.table.streams }.filter { !isOwn($0) }.map(StreamNumbers.node(of:)))
   }
 
-  /// The streams of this node that are gone and that objects last with, in ascending order: those of earlier starts
-  /// after `grace` milliseconds of this one.
+  /// Returns the streams of this node that are gone and have leases bound to them, in ascending order. Streams of
+  /// earlier starts are included once `grace` milliseconds of this start have passed.
   func goneStreams(
     unless isThere: (UInt64) -> Bool, isOfThisStart: (UInt64) -> Bool, grace: UInt64
   ) -> [UInt64] {
@@ -125,8 +128,8 @@ final class LeaseKeeper: Sendable {
     return streams.filter { isOwn($0) && !isThere($0) && (isOver || isOfThisStart($0)) }.sorted()
   }
 
-  /// Hands what is due to the writer, and what is due then, and so on. `lateness`, in milliseconds: only what has been
-  /// due for so long.
+  /// Submits the deletion of objects whose leases have expired to the writer, and continues with those that have
+  /// expired by the time these are done. `lateness`: only objects that have been due for so many milliseconds.
   func deleteDue(in store: Store, lateBy lateness: UInt64 = 0) {
     let now = elapsed()
     guard now >= lateness else { return }
@@ -147,7 +150,7 @@ final class LeaseKeeper: Sendable {
   }
 
   private func submit(_ batch: [LeaseTable.Claim], to store: Store) {
-    // A renewal that the writer had first wins.
+    // A renewal that reached the writer first wins.
     let preconditions = batch.map { claim in
       Precondition.holds(claim.object) { $0.record(claim.object)?.lease?.revision == claim.revision }
     }
@@ -176,30 +179,31 @@ final class LeaseKeeper: Sendable {
   }
 }
 
-/// Whether the transactions of a batch may give leases to objects that have none: not more objects than the store has
-/// room for, and not more of one client than its share. To give another lease to an object that has one is always
-/// allowed, or a store that is full would end what is in use.
+/// Decides whether the transactions of a batch may assign leases to objects that have none: no more objects than the
+/// store has room for, and no more for one client than its share. Replacing the lease of an object is always allowed;
+/// otherwise a full store would expire objects that are in use.
 ///
-/// A value of the writer: what it admits is not in the table yet when it is asked for the next.
+/// Only the writer uses it: the leases that it admits are not in the table yet when the next transaction is checked.
 struct LeaseAdmission {
   private let limit: ShareLimit
   private let count: Int
-  /// How many a client has in the table.
+  /// Returns the number of leases that a client has in the table.
   private let countOfClient: (Int) -> Int
   private var admitted = 0
   private var admittedOfClients: [Int: Int] = [:]
-  /// The client of each object that got a lease and had none.
+  /// The client of each object that was given its first lease.
   private(set) var clients: [Reference: Int] = [:]
 
-  /// For a batch that begins with so many leases, of which a client has what `countOfClient` gives.
+  /// Creates the admission for a batch that begins with `count` leases, of which a client holds the number that
+  /// `countOfClient` returns.
   init(limit: Int, limitPerClient: Int, count: Int, countOfClient: @escaping (Int) -> Int) {
     self.limit = ShareLimit(total: limit, perClient: limitPerClient)
     self.count = count
     self.countOfClient = countOfClient
   }
 
-  /// The objects that a transaction gives leases to and that have none in this state. Throws `too-many-leases` or
-  /// `too-many-leases-of-client`. O(n) in its operations, and next to nothing for one without leases.
+  /// Returns the objects without a lease in this state that a transaction assigns leases to. Throws `too-many-leases`
+  /// or `too-many-leases-of-client`. O(n) in the operations, and almost free for a transaction without leases.
   func check(
     _ transaction: Transaction, of client: Int, in state: borrowing ModelState
   ) throws(ModelError) -> Set<Reference> {
@@ -227,7 +231,7 @@ struct LeaseAdmission {
     }
   }
 
-  /// The transaction was applied that `check` has given these objects of.
+  /// Counts the objects that `check` has returned for a transaction, once the transaction is applied.
   mutating func add(_ objects: Set<Reference>, of client: Int) {
     guard !objects.isEmpty else { return }
     admitted += objects.count

@@ -1,13 +1,13 @@
 import HeapModule
 import KeyValueModel
 
-/// The objects that end by themselves, in the order in which they are due: tables without lock and clock.
+/// The objects with a lease, in the order in which they are due. A table without a lock or a clock of its own.
 ///
-/// Times are milliseconds of a clock that only grows. A lease runs by that clock from its commit on, so that setting
-/// the machine's clock neither ends nor prolongs it. Memory: about 250 bytes for each object with a lease, none for
-/// others.
+/// Times are milliseconds of a monotonic clock. A lease runs by that clock from its commit on, so that setting the
+/// machine's clock neither shortens nor extends it. Memory: about 250 bytes for each object with a lease, none for
+/// other objects.
 struct LeaseTable: Sendable {
-  /// An object to be deleted, for the lease of this revision.
+  /// An object to delete because its lease of this revision has expired.
   struct Claim: Sendable {
     let object: Reference
     let revision: Revision
@@ -15,15 +15,16 @@ struct LeaseTable: Sendable {
 
   private struct Entry {
     var revision: Revision
-    /// When it is due; nil while a stream lasts.
+    /// The time at which the object is due; nil while its stream exists.
     var due: UInt64?
-    /// The stream that it lasts with.
+    /// The stream that the lease is bound to.
     var stream: UInt64?
-    /// The time of the one place in the queue that counts.
+    /// The time of the object's only valid place in the queue.
     var queued: UInt64?
-    /// Who has made it end by itself; nil where that was before a restart.
+    /// The client that gave the object its first lease; nil if that was before a restart.
     var client: Int?
-    /// How often its deletion was refused, and up to which revision.
+    /// The number of refused deletions in a row, at most one more than `doublings`, and the revision of the last
+    /// refusal.
     var refusals = 0
     var refusedAt: Revision = 0
   }
@@ -35,7 +36,8 @@ struct LeaseTable: Sendable {
     static func < (first: Self, second: Self) -> Bool { first.time < second.time }
   }
 
-  /// Between two attempts to delete an object: half a second at first, four in the end.
+  /// The wait between two attempts to delete an object, in milliseconds: half a second at first, doubling to four
+  /// seconds.
   private static let shortestWait: UInt64 = 500
   private static let doublings = 3
 
@@ -44,19 +46,20 @@ struct LeaseTable: Sendable {
   private var objectsByStream: [UInt64: Set<Reference>] = [:]
   private var countsByClient: [Int: Int] = [:]
 
-  /// How many objects have a lease.
+  /// The number of objects with a lease.
   var count: Int { entries.count }
 
-  /// How many of them a client has made so.
+  /// The number of leases that count for a client.
   func count(of client: Int) -> Int { countsByClient[client] ?? 0 }
 
-  /// The streams that objects last with.
+  /// The streams that leases are bound to.
   var streams: [UInt64] { Array(objectsByStream.keys) }
 
   // MARK: What was written
 
-  /// Notes what a commit at `now` left of an object: its lease, or nil where it has none or is gone. One that is known
-  /// goes on. A lease of an object that had none counts for `client`, as long as the object has one.
+  /// Records the lease that a commit at `now` left on an object; nil if the object has none or was deleted. A lease
+  /// that is already known continues. The lease of an object that had none counts for `client` as long as the object
+  /// has a lease.
   mutating func note(_ object: Reference, _ lease: Lease?, at now: UInt64, client: Int? = nil) {
     guard let lease else { return remove(object) }
     guard entries[object]?.revision != lease.revision else { return }
@@ -67,9 +70,9 @@ struct LeaseTable: Sendable {
     }
   }
 
-  /// Notes a lease of a store that was read back at `now`, which is `wall` in milliseconds since 1970. It has what is
-  /// left up to its deadline, and never more than it had at first: a clock that was set back in between cannot hold it
-  /// up longer. One of a stream, which is no more, has `grace`.
+  /// Records a lease of a store that was read back at `now`, which is `wall` in milliseconds since 1970. It lasts until
+  /// its deadline, but never longer than its full duration: a clock that was set back in between cannot extend it. A
+  /// lease bound to a stream, which no longer exists, expires after `grace` milliseconds.
   mutating func restore(_ object: Reference, _ lease: Lease, at now: UInt64, wall: Int64, grace: UInt64) {
     guard case .seconds(let seconds) = lease.lifetime else { return insert(object, lease, due: now + grace) }
     let (rest, isFar) = lease.deadline.subtractingReportingOverflow(wall)
@@ -105,7 +108,7 @@ struct LeaseTable: Sendable {
     if objectsByStream[stream]?.isEmpty == true { objectsByStream[stream] = nil }
   }
 
-  /// Sees to it that the object comes up when it is due, or before.
+  /// Ensures that the queue holds the object at the time at which it is due, or earlier.
   private mutating func enqueue(_ object: Reference) {
     guard let entry = entries[object], let due = entry.due, due < entry.queued ?? .max else { return }
     entries[object]?.queued = due
@@ -113,7 +116,7 @@ struct LeaseTable: Sendable {
     dropStalePlaces()
   }
 
-  /// Builds the queue anew once most of it does not count: O(1) on average.
+  /// Rebuilds the queue once most of its places are stale: O(1) on average.
   private mutating func dropStalePlaces() {
     guard queue.count > 2 * entries.count + 64 else { return }
     queue = Heap(entries.compactMap { object, entry in entry.queued.map { Place(time: $0, object: object) } })
@@ -121,7 +124,7 @@ struct LeaseTable: Sendable {
 
   // MARK: What is due
 
-  /// A stream is gone for good: so are, from `now` on, the objects that last with it.
+  /// Ends a stream that is gone for good: the objects whose leases are bound to it are due from `now` on.
   mutating func end(stream: UInt64, at now: UInt64) {
     for object in objectsByStream.removeValue(forKey: stream) ?? [] {
       entries[object]?.stream = nil
@@ -130,8 +133,8 @@ struct LeaseTable: Sendable {
     }
   }
 
-  /// Takes up to `limit` objects that are due; each comes again only if it is refused, or has another lease by then.
-  /// Those that were refused wait on while the store is at the same revision.
+  /// Removes up to `limit` due objects from the queue. An object returns to it only if its deletion is refused or it
+  /// gets another lease. Objects whose deletion was refused wait longer while the store is still at the same revision.
   mutating func takeDue(at now: UInt64, revision: Revision, limit: Int) -> [Claim] {
     var claims: [Claim] = []
     while claims.count < limit, let first = queue.min, first.time <= now {
@@ -150,7 +153,7 @@ struct LeaseTable: Sendable {
     return claims
   }
 
-  /// An object could not be deleted at a revision: it comes again after a while.
+  /// Notes that an object could not be deleted at a revision, and queues it again after a wait.
   mutating func refuse(_ claim: Claim, at now: UInt64, revision: Revision) {
     guard var entry = entries[claim.object], entry.revision == claim.revision else { return }
     entry.refusals = min(entry.refusals + 1, Self.doublings + 1)

@@ -1,15 +1,15 @@
-/// What can be read of a store's files, whatever has become of them. Changes nothing, and can be made while a server
-/// runs; then what is found may be half of before and half of after a compaction, so a problem counts only if it is
+/// The readable contents of a store's files, whatever their condition. Changes nothing, and can be created while a
+/// server runs; the files may then be read half before and half after a compaction, so a problem counts only if it is
 /// found twice.
 package struct JournalInspection: Sendable {
-  /// Something that is not as it was written.
+  /// Stored data that is not as it was written.
   package struct Problem: Hashable, Sendable, CustomStringConvertible {
-    /// The file, with the revision or byte where that is known.
+    /// The file, with the revision or byte if it is known.
     package let place: String
-    /// What is wrong there, as a clause.
+    /// The reason, as a clause.
     package let reason: String
 
-    /// A problem of these parts.
+    /// Creates a problem.
     package init(place: String, reason: String) {
       self.place = place
       self.reason = reason
@@ -23,39 +23,39 @@ package struct JournalInspection: Sendable {
       }
     }
 
-    /// Place and reason in a line.
+    /// The place and the reason in one line.
     package var description: String { "\(place): \(reason)" }
   }
 
-  /// Where reading can begin: at the very beginning, or with a snapshot that is whole.
+  /// A point at which reading can begin: the very beginning, or an intact snapshot.
   package struct Start: Sendable {
-    /// The revision of the state that it begins with.
+    /// The revision of the state at the start.
     package let revision: UInt64
-    /// Epoch and schema as they stand there.
+    /// The epoch and the schema recorded there.
     package let identity: JournalIdentity
-    /// The snapshot with that state; nil where it is empty.
+    /// The snapshot with the state; nil if the state is empty.
     package let snapshot: StoredSnapshot?
     let digest: JournalDigest
   }
 
-  /// The directory.
+  /// The store's directory.
   package var directory: String { layout.directory }
-  // Stored: where both are worked out of the head each time, the optimizer of Swift 6.3 breaks off.
-  /// What the head says; nil where it cannot be read.
+  // Stored, because the optimizer of Swift 6.3 fails if both are computed from the head each time.
+  /// The epoch and the schema in the head; nil if the head cannot be read.
   package let identity: JournalIdentity?
-  /// Where the records begin by the head; nil where it cannot be read.
+  /// The revision after which the records begin according to the head; nil if the head cannot be read.
   package let base: UInt64?
-  /// The last revision of which there is a record, whole or not; the base where there is none.
+  /// The last revision that has a record, intact or not; the base if there is none.
   package let last: UInt64
-  /// The last revision that is known to have been acknowledged; nil where that is not known.
+  /// The last revision known to have been acknowledged; nil if it is unknown.
   package var acknowledged: UInt64? { mark?.revision }
-  /// The files of snapshots, oldest first.
+  /// The snapshot files, oldest first.
   package let snapshots: [StoredSnapshot]
-  /// Where reading can begin, earliest first.
+  /// The points at which reading can begin, earliest first.
   package let starts: [Start]
-  /// What is wrong apart from the records, which `Reader` reads.
+  /// The problems found, except those of the records, which `Reader` reads.
   package private(set) var problems: [Problem] = []
-  /// The bytes of the database and its log.
+  /// The size of the database and its log, in bytes.
   package let databaseBytes: Int
 
   private let layout: JournalLayout
@@ -63,15 +63,15 @@ package struct JournalInspection: Sendable {
   private let head: JournalDatabase.Head?
   let mark: DurableWatermark?
 
-  /// Reads head, mark and every snapshot of a directory. `schema` is the one that the records were written under, for a
-  /// store whose head is damaged and that has no snapshot. Throws `unusable` where there is no store.
+  /// Reads the head, the mark and every snapshot of a directory. `schema` is the schema of the records, for a store
+  /// with a damaged head and no snapshot. Throws `unusable` if there is no store.
   package init(directory: String, schema: String? = nil) throws(JournalError) {
     layout = JournalLayout(directory: directory)
     guard layout.hasStore else {
       throw .unusable("\(directory): there is no store")
     }
     var problems: [Problem] = []
-    // In this order: a snapshot is written of what is acknowledged, and acknowledged is what the database has.
+    // The order matters: a snapshot holds only acknowledged records, and acknowledged records are in the database.
     let snapshots = Self.snapshots(of: layout, &problems)
     mark = Self.mark(of: layout, &problems)
     (database, head) = Self.database(of: layout, &problems)
@@ -100,7 +100,7 @@ package struct JournalInspection: Sendable {
     self.problems = problems
   }
 
-  /// Ends the use of the database.
+  /// Closes the database.
   package func close() {
     database?.close()
   }
@@ -162,7 +162,7 @@ package struct JournalInspection: Sendable {
     } else {
       beginning = starts.first?.identity ?? schema.map { JournalIdentity(epoch: "", schema: $0) }
     }
-    // A snapshot of revision 0 is there where the store was begun anew when it was empty.
+    // There is a snapshot of revision 0 if the store was rebased while it was empty.
     if let beginning, starts.first?.revision != 0 {
       let digest = head?.baseDigest ?? .start
       starts.insert(Start(revision: 0, identity: beginning, snapshot: nil, digest: digest), at: 0)
@@ -172,15 +172,15 @@ package struct JournalInspection: Sendable {
 }
 
 extension JournalInspection {
-  /// Gives records in order from a start, as far as each is what was written, some at a time.
+  /// Reads the intact records in order from a start, some at a time.
   package struct Reader {
-    /// The last revision that was given, or that of the start.
+    /// The last revision read, or that of the start.
     package private(set) var revision: UInt64
-    /// Why it ends before the last record; nil as long as nothing is wrong.
+    /// The problem that ended reading before the last record; nil while there is none.
     package private(set) var problem: Problem?
     /// The digest of the chain at `revision`.
     private(set) var digest: JournalDigest
-    /// The digests at the revisions that were asked for.
+    /// The digests at the revisions of interest: those of the snapshots and the acknowledged one.
     private(set) var digests: [UInt64: JournalDigest] = [:]
 
     private let database: JournalDatabase?
@@ -201,7 +201,7 @@ extension JournalInspection {
       if wanted.contains(revision) { digests[revision] = digest }
     }
 
-    /// The next records with the digests at them; nil at the end, or where something is wrong.
+    /// Returns the next records with their digests; nil at the end, or if there is a problem.
     mutating func nextEntries() -> [(record: JournalRecord, digest: JournalDigest)]? {
       guard problem == nil, revision < last else { return nil }
       guard let database else {
@@ -225,18 +225,18 @@ extension JournalInspection {
       return entries
     }
 
-    /// The next records; nil at the end, or where something is wrong.
+    /// Returns the next records; nil at the end, or if there is a problem.
     package mutating func next() -> [JournalRecord]? {
       nextEntries().map { entries in entries.map(\.record) }
     }
   }
 
-  /// A reader that begins at a start and ends with the last record, or with `last` where that comes earlier.
+  /// Returns a reader that begins at a start and ends with the last record, or with `last` if that is earlier.
   package func reader(from start: Start, through last: UInt64 = .max) -> Reader {
     Reader(self, from: start, through: min(last, self.last))
   }
 
-  /// Whether a snapshot or the mark says something else of the records than a reader has found.
+  /// Returns the contradictions between the records that a reader has read and the snapshots or the mark.
   package func problems(of reader: Reader) -> [Problem] {
     var problems: [Problem] = []
     for snapshot in snapshots where snapshot.condition == .whole {

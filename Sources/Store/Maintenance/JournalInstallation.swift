@@ -1,14 +1,14 @@
 import Glibc
 
-/// Makes the journal of a directory from a copy of a state.
+/// Creates the journal of a directory from a copy of a state.
 package enum JournalInstallation {
-  /// Makes the journal of a directory from a backup: its state, revision and schema under another epoch, so that no
-  /// cursor of before is taken for one of the new store. Gives the name of the directory in which the store that was
-  /// there is now, nil where there was none.
+  /// Creates the journal of a directory from a backup, with the backup's state, revision and schema and another epoch,
+  /// so that no earlier cursor is accepted as one of the new store. Returns the name of the directory to which the
+  /// previous store was moved; nil if there was none.
   ///
-  /// Throws `invalid` where there is a store with records, unless it is to be replaced; `inUse` where another process
-  /// has it; `damaged` where the backup is not what was written: then nothing has changed. One that is interrupted is
-  /// to be made again; until then a server does not start there, or starts with what was there before.
+  /// Throws `invalid` if there is a store with records and `replacing` is false, `inUse` if another process uses it,
+  /// and `damaged` if the backup is not as it was written; in these cases nothing has changed. Repeat a restore that
+  /// was interrupted; until then a server does not start in the directory, or starts with the previous store.
   @discardableResult
   package static func restore(
     _ backup: SnapshotFile, to directory: String, epoch: String, replacing: Bool, milliseconds: Int64
@@ -28,10 +28,10 @@ package enum JournalInstallation {
     return try install(layout, head, backup, revocations, milliseconds)
   }
 
-  /// Makes the journal of a directory from a copy of another node's: its state, revision, schema, epoch and digest, so
-  /// that the records that come after it there can be appended here. Without a snapshot it begins before the first
-  /// record. What was there before is taken away, but for the revocations, where there are some. Throws `inUse` where
-  /// another process has it. One that is interrupted is to be made again.
+  /// Creates the journal of a directory from a copy of another node's journal, with its state, revision, schema, epoch
+  /// and digest, so that the records that follow there can be appended here. Without a snapshot the journal begins
+  /// before the first record. The previous contents are removed, except for the revocations. Throws `inUse` if another
+  /// process uses the store. Repeat a call that was interrupted.
   package static func join(
     _ identity: JournalIdentity, _ snapshot: SnapshotFile?, to directory: String, milliseconds: Int64
   ) throws(JournalError) {
@@ -48,12 +48,13 @@ package enum JournalInstallation {
     }
   }
 
-  /// Whether a store is being put together in a directory, by one that did not come to its end.
+  /// Returns true if an installation in the directory was interrupted before it finished.
   package static func isInterrupted(inDirectory directory: String) -> Bool {
     SystemFile.exists(JournalLayout(directory: directory).restoring)
   }
 
-  /// Puts a store together and in its place, with its lock held. Gives where that is now which was there before.
+  /// Builds a store and moves it into place while its lock is held. Returns the directory to which the previous store
+  /// was moved; nil if there was none.
   private static func install(
     _ layout: JournalLayout, _ head: JournalDatabase.Head, _ snapshot: SnapshotFile?, _ revocations: [Revocation],
     _ milliseconds: Int64
@@ -64,7 +65,8 @@ package enum JournalInstallation {
     try make(next, head, snapshot, revocations)
     let aside = SystemFile.unusedName("\(directory)/replaced-\(SystemFile.timeName(milliseconds))")
     let isReplaced = try moveAside(layout, to: JournalLayout(directory: aside))
-    // The mark comes last, and the database before it: a directory with neither would be one for a new store.
+    // The mark is moved last, and the database just before it: a directory with neither would be taken for one without
+    // a store.
     try SystemFile.rename(next.snapshots, to: layout.snapshots)
     try SystemFile.rename(next.database, to: layout.database)
     try SystemFile.syncDirectory(directory)
@@ -74,7 +76,7 @@ package enum JournalInstallation {
     return isReplaced ? aside : nil
   }
 
-  /// Whether nothing is lost where another store takes the place of what is there.
+  /// Returns true if nothing is lost when another store replaces this one.
   private static func isEmpty(_ layout: JournalLayout) -> Bool {
     guard layout.hasStore else { return true }
     guard let inspection = try? JournalInspection(directory: layout.directory) else { return false }
@@ -102,11 +104,11 @@ package enum JournalInstallation {
     try SystemFile.syncDirectory(layout.directory)
   }
 
-  /// Moves a store's files; says whether there were any.
+  /// Moves a store's files. Returns false if there were none.
   private static func moveAside(_ old: JournalLayout, to new: JournalLayout) throws(JournalError) -> Bool {
     guard [old.database, old.mark, old.snapshots].contains(where: SystemFile.exists) else { return false }
     try SystemFile.makeDirectory(new.directory)
-    // A copy, because the old one stays until the new one takes its place: it says that there was a store.
+    // Copies the mark, because the old one stays until the new one replaces it: it shows that there was a store.
     if SystemFile.exists(old.mark) {
       let bytes = try SystemFile(old.mark, O_RDONLY).read(64)
       let copy = try SystemFile(new.mark, O_WRONLY | O_CREAT | O_TRUNC)

@@ -1,32 +1,33 @@
-/// What a repair has done.
+/// The result of a repair.
 package struct JournalRepair: Hashable, Sendable {
-  /// What the journal is now.
+  /// The epoch and the schema of the repaired journal.
   package let identity: JournalIdentity
-  /// How far it reaches now.
+  /// The revisions that the repaired journal holds.
   package let bounds: JournalBounds
-  /// The last revision that was found before, whole or not, acknowledged or not.
+  /// The last revision found before the repair, intact or not, acknowledged or not.
   package let previousLast: UInt64
-  /// The epoch before, where it is another now: something that a client may have seen was given up.
+  /// The epoch before the repair, if it changed because something was given up that a client may have seen; nil
+  /// otherwise.
   package let previousEpoch: String?
-  /// Where the records began before, where they begin later now.
+  /// The revision after which the records began before the repair, if they begin later now; nil otherwise.
   package let previousBase: UInt64?
-  /// What the files that were replaced or are of no use are called now.
+  /// The new paths of the files that were replaced or are unusable.
   package let movedAside: [String]
 }
 
 extension SQLiteJournal {
-  /// Makes a journal of what is whole in a directory, up to and with a revision. What was there before is renamed, and
-  /// not changed.
+  /// Rebuilds a journal from the intact data in a directory, up to and including a revision. The previous files are
+  /// renamed, not changed.
   ///
-  /// The journal begins with the earliest state from which the records up to `until` are whole. Where something is
-  /// given up that a client may have been told, it gets another epoch, `newEpoch()`: its next revisions would otherwise
-  /// be taken for the ones that are gone. With `isEpochNew` it gets one in any case. `milliseconds`, since 1970, goes
-  /// into the names of what is moved aside.
-  /// `schema` is that of the records, for a store whose head is damaged and that has no snapshot.
+  /// The journal begins with the earliest state from which the records up to `until` are intact. If something is given
+  /// up that a client may have received, the journal gets another epoch, `newEpoch()`: otherwise its next revisions
+  /// would be confused with the lost ones. With `isEpochNew` it gets one in any case. `milliseconds`, since 1970,
+  /// becomes part of the names of the files that are moved aside. `schema` is the schema of the records, for a store
+  /// with a damaged head and no snapshot.
   ///
-  /// Throws `inUse` where another process has the store, `damaged` where it is not whole up to there, with the last
-  /// revision up to which it is; then nothing has changed. One that is interrupted is to be made again, and ends what
-  /// the first began.
+  /// Throws `inUse` if another process uses the store, and `damaged` if it is not intact up to that revision, with the
+  /// last revision up to which it is; in both cases nothing has changed. Repeat a repair that was interrupted; it
+  /// completes what the first one began.
   package static func repair(
     directory: String, until: UInt64, milliseconds: Int64, schema: String? = nil, isEpochNew: Bool = false,
     newEpoch: () -> String
@@ -55,8 +56,8 @@ extension SQLiteJournal {
       previousBase: inspection.base.flatMap { $0 < start.revision ? $0 : nil }, movedAside: replacement.movedAside)
   }
 
-  /// The earliest start from which all records up to a revision are whole, a reader that has come there, and whether a
-  /// client may have received something behind it.
+  /// Returns the earliest start from which all records up to a revision are intact, a reader that has reached that
+  /// revision, and whether a client may have received something after it.
   private static func source(
     in inspection: JournalInspection, until: UInt64
   ) throws(JournalError) -> (JournalInspection.Start, JournalInspection.Reader, isGivenUp: Bool) {
@@ -83,8 +84,8 @@ extension SQLiteJournal {
   private static func isGivenUp(in inspection: JournalInspection, behind reader: JournalInspection.Reader) -> Bool {
     guard let mark = inspection.mark, mark.revision <= reader.revision else { return true }
     if let digest = reader.digests[mark.revision], digest != mark.digest { return true }
-    // What comes next, is whole and was not acknowledged as far as the mark tells may have been, before a power
-    // failure.
+    // The next record, if it is intact, may have been acknowledged even if the mark is before it: the mark may date
+    // from before a power failure.
     let next = reader.revision + 1
     guard let database = inspection.database, inspection.last >= next else { return false }
     return (try? database.read(after: reader.revision, reader.digest, through: next) { _, _ in true }) != nil

@@ -1,10 +1,10 @@
 import Glibc
 
-/// Puts another database and other snapshots in the place of those of a store, in such an order that wherever it is
-/// interrupted, nothing of either is lost and `resume` can go on.
+/// Replaces the database and snapshots of a store, in an order that loses neither the old nor the new ones wherever it
+/// is interrupted, so that `resume` can continue.
 ///
-/// What is to come has names that end with `.repaired`. Once it is whole and on the disk, the old database is renamed;
-/// from there on the missing database says that a replacement is under way.
+/// The new files have names that end with `.repaired`. Once they are complete and on the disk, the old database is
+/// renamed; from then on the missing database indicates that a replacement is under way.
 struct JournalReplacement {
   private let layout: JournalLayout
   private let suffix: String
@@ -19,9 +19,9 @@ struct JournalReplacement {
 
   private var draft: String { layout.database + Self.ending }
 
-  /// Ends what an interrupted replacement began, or takes away what it had prepared.
+  /// Completes an interrupted replacement, or removes what it had prepared.
   mutating func resume() throws(JournalError) {
-    // Where the database was missing from the start, it may be that nothing is whole yet.
+    // If the database was missing from the start, the new files may be incomplete.
     if !SystemFile.exists(layout.database), SystemFile.exists(draft), try hasMovedDatabase() { try renameDatabase() }
     if SystemFile.exists(draft) {
       try removeDrafts()
@@ -36,7 +36,7 @@ struct JournalReplacement {
   }
 
   private func removeDrafts() throws(JournalError) {
-    // The database last: without it, the snapshots would be taken for the rest of a replacement.
+    // The database goes last: without it, the snapshots would be taken for the rest of a replacement.
     for name in try snapshotDrafts() { try SystemFile.remove("\(layout.snapshots)/\(name)") }
     for path in ["\(draft)-wal", "\(draft)-shm", draft] { try SystemFile.remove(path) }
   }
@@ -46,8 +46,8 @@ struct JournalReplacement {
     return try SystemFile.names(in: layout.snapshots).filter { $0.hasSuffix(Self.ending) }
   }
 
-  /// Writes the new database, and the snapshots that are to be those of another epoch; moves aside those that are of no
-  /// use. The database gets the records from `start` to where `reader`, which has read them, has come.
+  /// Writes the new database, and new snapshots if the epoch changes; moves aside the snapshots that cannot be used.
+  /// The database gets the records from `start` to the revision that `reader` has reached after reading them.
   mutating func prepare(
     _ inspection: JournalInspection, _ start: JournalInspection.Start, _ reader: JournalInspection.Reader,
     _ identity: JournalIdentity
@@ -60,7 +60,7 @@ struct JournalReplacement {
       if isKept, let header = snapshot.header {
         if header.epoch != identity.epoch { try write(snapshot, header, epoch: identity.epoch) }
       } else if case .unused = snapshot.condition, snapshot.revision < start.revision {
-        // Left by a compaction that did not come to its end; nothing reads it.
+        // Left by an interrupted compaction; it is never read.
         continue
       } else {
         try moveAside(snapshot.path)
@@ -83,7 +83,7 @@ struct JournalReplacement {
         try database.append(entries)
         try database.checkpoint()
       }
-      // From what was written, not from what was to be written.
+      // Verifies the bytes that were written, not those that were meant to be written.
       var copied = start.digest
       if until > start.revision {
         _ = try database.read(after: start.revision, start.digest, through: until) { _, link in
@@ -107,12 +107,12 @@ struct JournalReplacement {
     try SnapshotFile.copy(SnapshotFile(path: snapshot.path), another, to: snapshot.path + Self.ending)
   }
 
-  /// Puts everything in its place, and says that all of it is acknowledged.
+  /// Moves everything into place, and marks all of it as acknowledged.
   mutating func swap(mark: DurableWatermark) throws(JournalError) {
     try SystemFile.syncDirectory(layout.directory)
     try renameDatabase()
     try renameSnapshots()
-    // Only now: before, it would have the old records behind it cut off.
+    // Only now: earlier, the mark would have the old records after it cut off.
     let file = try SystemFile(layout.mark, O_RDWR | O_CREAT)
     mark.write(to: file)
     try file.sync()
@@ -122,7 +122,7 @@ struct JournalReplacement {
   private mutating func renameDatabase() throws(JournalError) {
     let aside = SystemFile.unusedName(layout.database + suffix)
     if try SystemFile.renameIfThere(layout.database, to: aside) { movedAside.append(aside) }
-    // SQLite would carry out an old log in the new database.
+    // SQLite would apply an old log to the new database.
     if SystemFile.size(of: layout.databaseLog) > 0 {
       let log = SystemFile.unusedName("\(aside)-wal")
       try SystemFile.rename(layout.databaseLog, to: log)

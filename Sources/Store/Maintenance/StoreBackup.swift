@@ -1,35 +1,35 @@
 package import KeyValueModel
 
-/// Copies the acknowledged state of a store into a file, while a server runs or not. Changes nothing in the store.
+/// Copies the acknowledged state of a store to a file, whether or not a server runs. Changes nothing in the store.
 package struct StoreBackup: Sendable {
-  /// What the file has.
+  /// The epoch and the schema in the file.
   package let identity: JournalIdentity
   /// The revision of the state.
   package let revision: Revision
-  /// The objects in it.
+  /// The number of objects in the state.
   package let objects: Int
-  /// Remarks for the operator: snapshots that could not be read.
+  /// Remarks for the operator about snapshots that could not be read.
   package let remarks: [String]
 
-  /// How often it is begun, where a compaction takes away what it reads.
+  /// The maximum number of attempts if a compaction removes the data being read.
   private static let attempts = 5
 
-  /// Writes the state at the last acknowledged revision of a directory's store into a file, which is there once it is
-  /// whole. `milliseconds`, since 1970, is the time that the file says. Throws where the store cannot be read, or the
-  /// file not be written.
+  /// Writes the state at the last acknowledged revision of a directory's store to a file, which appears once it is
+  /// complete. `milliseconds`, since 1970, is the time recorded in the file. Throws if the store cannot be read or the
+  /// file cannot be written.
   package static func write(
     directory: String, to path: String, milliseconds: Int64
   ) throws(StoreError) -> StoreBackup {
     var bases: Set<UInt64> = []
     while true {
-      // Before the journal is opened, so that it has everything up to there.
+      // Read before the journal is opened, so that the journal has everything up to this revision.
       let acknowledged = SQLiteJournal.acknowledgedRevision(inDirectory: directory)
       let journal = try StoreError.of { () throws(JournalError) in try SQLiteJournal(reading: directory) }
       defer { journal.close() }
       do throws(StoreError) {
         return try copy(journal, upTo: acknowledged, to: path, milliseconds: milliseconds)
       } catch {
-        // A compaction shows in a base that is another the next time.
+        // A compaction shows as a different base at the next attempt.
         let isNew = bases.insert(journal.bounds.base).inserted
         guard isNew, bases.count < attempts, case .journal = error else { throw error }
       }
@@ -40,7 +40,8 @@ package struct StoreBackup: Sendable {
     _ journal: SQLiteJournal, upTo acknowledged: UInt64?, to path: String, milliseconds: Int64
   ) throws(StoreError) -> StoreBackup {
     let bounds = journal.bounds
-    // What comes behind may not be on the disk yet. After a power failure the mark may be from before the base.
+    // Records after the acknowledged one may not be on the disk yet. After a power failure the mark may be older than
+    // the base.
     let revision = acknowledged.map { min(max($0, bounds.base), bounds.last) } ?? bounds.last
     let schema = try Schema(stored: journal.identity)
     let outcome = try Recovery(journal, schema: schema, limits: .withoutHistory).run(through: revision)
@@ -53,22 +54,22 @@ package struct StoreBackup: Sendable {
   }
 }
 
-/// Makes a store of a backup.
+/// Creates a store from a backup.
 package struct StoreRestoration: Sendable {
-  /// What the backup says of itself.
+  /// The header of the backup.
   package let source: SnapshotFile.Header
   /// The epoch of the new store.
   package let epoch: String
-  /// The objects in it.
+  /// The number of objects in the store.
   package let objects: Int
-  /// Where the store is now that was there before; nil where there was none.
+  /// The directory to which the previous store was moved; nil if there was none.
   package let movedAside: String?
 
-  /// Reads a backup through, and only where it is whole makes the store of a directory from it; `replacing` moves away
-  /// what is there. `epoch` is that of the new store, `milliseconds`, since 1970, goes into the name of what is moved
-  /// away.
+  /// Reads a backup completely, and creates the store of a directory from it only if it is intact; `replacing` moves
+  /// the previous store away. `epoch` is that of the new store; `milliseconds`, since 1970, becomes part of the name of
+  /// the directory to which the previous store is moved.
   ///
-  /// Where `schema` is given, it has to say the same as the backup's: other schemas are a migration's business.
+  /// If `schema` is given, it must be equivalent to the backup's: a different schema needs a migration.
   package static func run(
     _ path: String, to directory: String, schema: String?, epoch: String, replacing: Bool, milliseconds: Int64
   ) throws(StoreError) -> StoreRestoration {
@@ -86,7 +87,7 @@ package struct StoreRestoration: Sendable {
     return StoreRestoration(source: header, epoch: epoch, objects: objects, movedAside: aside)
   }
 
-  /// Reads every object; gives how many there are.
+  /// Reads every object and returns their number.
   private static func count(_ file: SnapshotFile, _ path: String, _ schema: Schema) throws(StoreError) -> Int {
     var decoder = SnapshotDecoder(schema: schema)
     do {

@@ -1,27 +1,27 @@
 package import KeyValueModel
 
-/// The objects of a store under another schema than the one that they were written under.
+/// The objects of a store under another schema than the one with which they were written.
 package struct StoreMigration {
   /// The objects under the new schema.
   package let state: ModelState
-  /// The revision that the migration makes: one more than the last one, so that every client that saw the objects as
-  /// they were before gets all of them anew.
+  /// The revision that the migration makes: one more than the last, so that every client that saw the earlier objects
+  /// fetches all of them again.
   package let revision: Revision
-  /// What it does.
+  /// The changes that the migration makes.
   package let report: MigrationReport
-  /// Remarks for the operator: snapshots that could not be read.
+  /// Remarks for the operator about snapshots that could not be read.
   package let remarks: [String]
   private let text: String
-  /// What was kept with the commits, oldest first.
+  /// The attachments stored with the commits, oldest first.
   let kept: [StoredAttachment]
 
-  /// Whether a journal was written under another schema than a text says, comments and layout apart.
+  /// Returns true if a journal was written under another schema than `text`, apart from comments and layout.
   package static func isDue(_ journal: any TransactionJournal, to text: String) -> Bool {
     Schema.fingerprint(ofYAML: journal.identity.schema) != Schema.fingerprint(ofYAML: text)
   }
 
-  /// Reads a journal under its own schema and takes its objects to another, whose text is `text`. Changes nothing in
-  /// the journal. Throws `schema` with what stands in the way.
+  /// Reads a journal under its own schema and converts its objects to another schema, whose text is `text`. Changes
+  /// nothing in the journal. Throws `schema` with the obstacles.
   package init(
     _ journal: any TransactionJournal, to schema: Schema, text: String, steps: [MigrationStep] = [],
     report progress: @escaping (RecoveryProgress) -> Void = { _ in }
@@ -46,8 +46,8 @@ package struct StoreMigration {
     }
   }
 
-  /// Has the journal begin anew with the migrated objects. Whatever interrupts it, the journal is the old one or the
-  /// new one.
+  /// Rebases the journal to the migrated objects. If this is interrupted, the journal is either the old one or the new
+  /// one.
   package func write(to journal: any TransactionJournal, milliseconds: Int64) throws(StoreError) {
     try StoreError.of { () throws(JournalError) in
       var encoder = SnapshotEncoder(state, keeping: { kept })
@@ -56,18 +56,18 @@ package struct StoreMigration {
   }
 }
 
-/// Makes a store's files as small as they can be, while no server runs.
+/// Makes a store's files as small as possible while no server runs.
 package struct StoreCompaction: Sendable {
-  /// Where the records begin now.
+  /// The revision after which the records now begin.
   package let base: Revision
-  /// How far they reach.
+  /// The last revision.
   package let last: Revision
-  /// The objects at the last revision.
+  /// The number of objects at the last revision.
   package let objects: Int
 
-  /// Writes down the state with which the records that are kept begin, and has the journal forget what comes before:
-  /// with `keepsHistory` what no resuming client needs by `limits`, otherwise everything. `milliseconds` is the time,
-  /// since 1970.
+  /// Writes a snapshot of the state with which the retained records begin, and removes the earlier records: with
+  /// `keepsHistory` those that no resuming client needs by `limits`, otherwise all. `milliseconds` is the time since
+  /// 1970.
   package static func run(
     _ journal: SQLiteJournal, keepsHistory: Bool, limits: StoreLimits, milliseconds: Int64
   ) throws(StoreError) -> StoreCompaction {

@@ -1,21 +1,21 @@
 import Glibc
 package import KeyValueModel
 
-/// Makes the store of a follower one that takes writes.
+/// Converts the store of a follower to one that takes writes.
 package struct StorePromotion: Sendable {
   /// The node that it followed.
   package let leader: String
-  /// The last revision that it has.
+  /// The last revision of the store.
   package let revision: Revision
-  /// Its epoch before.
+  /// The epoch before the promotion.
   package let previousEpoch: String
-  /// Its epoch now.
+  /// The epoch after the promotion.
   package let epoch: String
 
-  /// Promotes the store of a directory, which no process may be using. It keeps its records, and with them what is
-  /// known of idempotency keys. Without `newEpoch` it keeps its epoch: then its next revisions are those of the node
-  /// that it followed, which must never take writes again. Throws where the store follows no node, is in use or is
-  /// damaged; then nothing was changed. `milliseconds` are since 1970.
+  /// Promotes the store of a directory, which no process may be using. It keeps its records and the known idempotency
+  /// keys. Without `newEpoch` it keeps its epoch: its next revisions then continue those of the node that it followed,
+  /// which must never take writes again. Throws if the store follows no node, is in use or is damaged; in these cases
+  /// nothing has changed. `milliseconds` is the time since 1970.
   package static func run(
     directory: String, milliseconds: Int64, newEpoch: (() -> String)?
   ) throws(StoreError) -> StorePromotion {
@@ -26,7 +26,7 @@ package struct StorePromotion: Sendable {
       guard SQLiteJournal.exists(inDirectory: directory) else {
         throw .unusable("\(directory): the store has not had a copy of \(leader) yet")
       }
-      // Opened once, so that what was written last is in its place and known to be whole.
+      // Opened once, so that the last writes are in the database and verified.
       let journal = try SQLiteJournal(directory: directory, durability: .synced) {
         JournalIdentity(epoch: "", schema: "")
       }
@@ -45,15 +45,15 @@ package struct StorePromotion: Sendable {
   }
 }
 
-/// Says of a directory that its store follows another node, so that no writes of its own are made there: two nodes that
-/// both write would give one revision two meanings.
+/// The file that marks the store of a directory as a follower of another node, so that it takes no writes of its own:
+/// if two nodes took writes, a revision would have two meanings.
 package enum FollowerMark {
   private static func path(_ directory: String) -> String { "\(directory)/following" }
 
   /// The second line of the file if the node asks who its clients are. Earlier versions read the first line alone.
   private static let accessLine = "access"
 
-  /// The node that the store of a directory follows; nil where it follows none.
+  /// Returns the node that the store of a directory follows; nil if it follows none.
   package static func read(inDirectory directory: String) throws(JournalError) -> String? {
     try lines(inDirectory: directory)?.first
   }
@@ -72,8 +72,8 @@ package enum FollowerMark {
     }
   }
 
-  /// Says that the store of a directory, which is made where it is not there, follows a node; `hasAccess` says that the
-  /// node asks who its clients are.
+  /// Marks the store of a directory, which is created if it does not exist, as a follower of a node. `hasAccess` is
+  /// true if the node asks who its clients are.
   package static func write(
     _ node: String, hasAccess: Bool = false, inDirectory directory: String
   ) throws(JournalError) {
@@ -86,7 +86,7 @@ package enum FollowerMark {
     try SystemFile.syncDirectory(directory)
   }
 
-  /// Says that the store of a directory follows no node.
+  /// Removes the mark, so that the store of a directory follows no node.
   package static func remove(inDirectory directory: String) throws(JournalError) {
     try SystemFile.remove(path(directory))
     try SystemFile.syncDirectory(directory)

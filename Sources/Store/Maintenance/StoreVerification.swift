@@ -1,40 +1,40 @@
 package import KeyValueModel
 
-/// Reads a store through and carries every record out again: is all there that was written, and does it come to the
-/// same objects? Changes nothing, and can be made while a server runs.
+/// Reads a store completely and replays every record, to check that everything written is there and leads to the same
+/// objects. Changes nothing, and can run while a server runs.
 package struct StoreVerification {
-  /// What was found.
+  /// The result of a verification.
   package struct Report: Sendable {
-    /// Epoch and schema; nil where they cannot be read.
+    /// The epoch and the schema; nil if they cannot be read.
     package var identity: JournalIdentity?
-    /// The revision after which the records begin; nil where it cannot be read.
+    /// The revision after which the records begin; nil if it cannot be read.
     package var base: Revision?
-    /// The last revision of which there is a record.
+    /// The last revision that has a record.
     package var last: Revision = 0
-    /// The last revision that is known to have been acknowledged.
+    /// The last revision known to have been acknowledged; nil if it is unknown.
     package var acknowledged: Revision?
-    /// The revision up to which the store can be made again, whatever is wrong otherwise; nil where it cannot at all.
+    /// The revision up to which the store can be restored, whatever else is wrong; nil if it cannot be restored at all.
     package var goodThrough: Revision?
-    /// The objects at `goodThrough`.
+    /// The number of objects at `goodThrough`.
     package var objects = 0
-    /// How many records were carried out.
+    /// The number of records replayed.
     package var records = 0
-    /// The files of snapshots, oldest first.
+    /// The snapshot files, oldest first.
     package var snapshots: [StoredSnapshot] = []
-    /// How many snapshots were compared with what the records come to.
+    /// The number of snapshots compared with the state that the records lead to.
     package var comparedSnapshots = 0
-    /// The bytes of the database with its log.
+    /// The size of the database with its log, in bytes.
     package var databaseBytes = 0
-    /// What is not as it was written.
+    /// The data that is not as it was written.
     package var problems: [JournalInspection.Problem] = []
-    /// Remarks for the operator, though nothing is wrong.
+    /// Remarks for the operator that are not problems.
     package var remarks: [String] = []
   }
 
   private let inspection: JournalInspection
   private var report = Report()
 
-  /// How often it is made where it finds something else each time, because a server compacts meanwhile.
+  /// The maximum number of attempts if each finds different problems because a server compacts meanwhile.
   private static let attempts = 5
 
   private init(_ inspection: JournalInspection) {
@@ -48,8 +48,8 @@ package struct StoreVerification {
     report.problems = inspection.problems
   }
 
-  /// Verifies the store of a directory. `schema` is the one that the records were written under, for a store of which
-  /// nothing says it any more. Throws where there is no store.
+  /// Verifies the store of a directory. `schema` is the schema of the records, for a store in which it can no longer be
+  /// read. Throws if there is no store.
   package static func run(directory: String, schema: String? = nil) throws(StoreError) -> Report {
     var before: Set<JournalInspection.Problem>?
     var attempt = 0
@@ -72,7 +72,7 @@ package struct StoreVerification {
     }
   }
 
-  /// Carries out what there is, beginning anew with a later snapshot where records are not whole.
+  /// Replays all records, restarting from a later snapshot after records that are damaged.
   private mutating func readAll() {
     noteSnapshots()
     var starts = inspection.starts[...]
@@ -82,7 +82,7 @@ package struct StoreVerification {
       report.problems += inspection.problems(of: reader)
       guard isUnderstood, let problem = reader.problem else { return }
       if let mark = inspection.acknowledged, reader.revision >= mark {
-        // The server would cut it off when it starts.
+        // The server would cut it off at the start.
         report.remarks.append("\(problem); nobody was told of it, and it is cut off when the store is opened")
         return
       }
@@ -102,8 +102,7 @@ package struct StoreVerification {
     }
   }
 
-  /// Carries records out as far as they are whole. False where one cannot be carried out, or comes to something else
-  /// than a snapshot says.
+  /// Replays the intact records. Returns false if one cannot be applied, or leads to a state other than a snapshot's.
   private mutating func carryOut(
     from start: JournalInspection.Start, _ reader: inout JournalInspection.Reader
   ) -> Bool {
@@ -157,8 +156,8 @@ package struct StoreVerification {
     return nil
   }
 
-  /// Whether a state makes the very bytes that a snapshot has for its objects. The revisions that only an `ETag` is
-  /// made of may differ: a snapshot of an earlier version does not have them.
+  /// Returns true if a state encodes to the same bytes as the objects of a snapshot. The revisions that only contribute
+  /// to an `ETag` may differ: a snapshot of an earlier version does not have them.
   private func isSame(_ state: ModelState, as snapshot: StoredSnapshot) -> Bool {
     struct Difference: Error {}
     var encoder = StateEncoder(state)

@@ -1,23 +1,23 @@
 import Foundation
 
-/// How a node begins with a journal that it shares with others, and with what it has kept of it in a directory.
+/// Opens a journal that this node shares with others, together with the node's cache of it in a directory.
 ///
-/// The cache is used where the journal has the same history: the same epoch and schema, and at the cache's last
-/// revision the same digest. Then only what comes after is read from where the journal is kept. Otherwise the cache is
-/// dropped, and another one begun; where there is no journal at all, it is set aside. Where the journal does not
-/// answer, the node begins with the cache alone.
+/// The cache is used if the journal has the same history: the same epoch and schema, and the same digest at the cache's
+/// last revision. Then only the records after it are read from the shared storage. Otherwise the cache is dropped and a
+/// new one is made; if there is no journal at all, the cache is set aside. If the journal does not respond, the node
+/// starts with the cache alone.
 package struct CacheOpening: Sendable {
-  /// What an operator should know.
+  /// A remark for the operator.
   package enum Remark: Hashable, Sendable {
-    /// Something about the files of the cache.
+    /// A remark about the files of the cache.
     case found(String)
-    /// The cache is dropped, for this reason.
+    /// The cache was dropped, for this reason.
     case dropped(String)
-    /// The cache was moved to this directory: there is no journal any more, and it may be the last copy.
+    /// The cache was moved to this directory: the journal no longer exists, and the cache may be the last copy.
     case setAside(String)
-    /// The node begins with the cache, up to this revision: the journal does not answer, for this reason.
+    /// The node starts with the cache, up to this revision, because the journal does not respond, for this reason.
     case alone(UInt64, String)
-    /// The cache lacks the end, for this reason.
+    /// The cache lacks the newest records, for this reason.
     case unkept(String)
   }
 
@@ -26,11 +26,11 @@ package struct CacheOpening: Sendable {
   private let open: @Sendable (JournalPosition?) throws(JournalError) -> any SharedJournal
   private let report: @Sendable (Remark) -> Void
 
-  /// How often a copy is made where other nodes take away meanwhile what it begins with.
+  /// The maximum number of attempts to make a copy if other nodes remove the data it begins with.
   private static let attempts = 5
 
-  /// A cache in a directory, which holds the history that `limits` say. `open` opens the journal, without asking where
-  /// it gets what is known of it.
+  /// Creates the opening of a cache in a directory, for the history that `limits` specify. `open` opens the journal;
+  /// given the position of the cache, it does so without contacting the shared storage.
   package init(
     directory: String, limits: StoreLimits, report: @escaping @Sendable (Remark) -> Void,
     open: @escaping @Sendable (JournalPosition?) throws(JournalError) -> any SharedJournal
@@ -38,21 +38,22 @@ package struct CacheOpening: Sendable {
     (self.directory, self.limits, self.report, self.open) = (directory, limits, report, open)
   }
 
-  /// The journal with its cache. Throws `inUse` where another process has the cache, and what keeps the journal from
-  /// being opened where there is none.
+  /// Returns the journal with its cache. Throws `inUse` if another process uses the cache, and, if there is no usable
+  /// cache, the error that prevents the journal from being opened.
   package func run() throws(JournalError) -> any SharedJournal {
     if let journal = try kept() { return journal }
     return caching(try open(nil))
   }
 
-  /// A journal that is open, with a new cache in the place of what there is, which is made when the store has begun.
+  /// Returns an open journal with a new cache that replaces the existing one, and that is made once the store has
+  /// started.
   package func caching(_ origin: any SharedJournal) -> any SharedJournal {
     CachedJournal(origin, JournalCache(making: copy))
   }
 
   // MARK: What is there
 
-  /// The journal with the cache that there is; nil where that is of no use.
+  /// Returns the journal with the existing cache; nil if the cache cannot be used.
   private func kept() throws(JournalError) -> (any SharedJournal)? {
     guard SQLiteJournal.exists(inDirectory: directory),
       !JournalInstallation.isInterrupted(inDirectory: directory)
@@ -98,7 +99,8 @@ package struct CacheOpening: Sendable {
     return CachedJournal(origin, kept)
   }
 
-  /// Whether an error says that the journal has another history than the cache, or has forgotten what comes next.
+  /// Returns true if an error means that the journal has a different history than the cache, or no longer has the
+  /// records that follow.
   private func isOther(_ error: JournalError) -> Bool {
     switch error {
     case .damaged, .compacted, .unexpectedRevision, .invalid: true
@@ -106,8 +108,8 @@ package struct CacheOpening: Sendable {
     }
   }
 
-  /// Moves the cache, which is closed, out of the way of the next, with the word of what it is a copy; gives where it
-  /// is then. What was moved there before is gone.
+  /// Moves the cache, which is closed, out of the way of the next one, but keeps the mark of the node that it is a copy
+  /// of. Returns its new path. A cache that was moved there before is removed.
   private func setAside() throws(JournalError) -> String {
     let place = "\(directory).aside"
     let mark = try FollowerMark.read(inDirectory: directory)
@@ -123,7 +125,7 @@ package struct CacheOpening: Sendable {
 
   // MARK: A new one
 
-  /// Makes the cache, again where other nodes take away meanwhile what it begins with.
+  /// Makes the cache, with further attempts if other nodes remove the data it begins with.
   @Sendable private func copy(_ origin: any SharedJournal) throws -> SQLiteJournal {
     var attempts = Self.attempts
     while true {
@@ -135,7 +137,7 @@ package struct CacheOpening: Sendable {
     }
   }
 
-  /// Makes it of the state that the history begins with, and the records since.
+  /// Makes the cache from the state that the history begins with, and the records since.
   private func copyOnce(_ origin: any SharedJournal) throws -> SQLiteJournal {
     let base = try Recovery.base(of: origin, through: origin.bounds.last, limits)
     guard base != nil || origin.bounds.base == 0 else {

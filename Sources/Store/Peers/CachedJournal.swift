@@ -1,12 +1,12 @@
-/// A journal that this node shares with others, and what it keeps of it. What is written goes to the journal alone; the
-/// cache follows by itself. What is read comes from the newest records, then from the cache, and only then from where
-/// the journal is kept.
+/// A journal that this node shares with others, together with this node's cache of it. Writes go to the journal alone;
+/// the cache follows on its own. Reads are served from the newest records, then from the cache, and only then from the
+/// shared storage.
 package final class CachedJournal: ForwardingSharedJournal {
-  /// The journal that is shared.
+  /// The shared journal.
   package let sharedBase: any SharedJournal
   private let kept: JournalCache
 
-  /// A journal and a cache of it, which is of the same history and not further, or is to be made.
+  /// Creates a journal with a cache, which either has the same history and is not ahead, or is still to be made.
   package init(_ origin: any SharedJournal, _ cache: JournalCache) {
     (sharedBase, kept) = (origin, cache)
   }
@@ -15,13 +15,13 @@ package final class CachedJournal: ForwardingSharedJournal {
     close()
   }
 
-  /// What this node keeps of it.
+  /// This node's cache of the journal.
   package var cache: JournalCache? { kept }
 
   /// See `SharedJournal.keepCache(_:)`.
   package func keepCache(_ whenMade: @escaping @Sendable (SQLiteJournal) -> Void) { kept.follow(sharedBase, whenMade) }
 
-  /// Where the cache is.
+  /// The directory of the cache; nil while there is no cache.
   package var directory: String? { kept.journal?.directory }
 
   // MARK: Records
@@ -34,14 +34,14 @@ package final class CachedJournal: ForwardingSharedJournal {
       return try sharedBase.records(after: revision, limit: limit, bytes: bytes, waiting: waiting)
     }
     let size = found.reduce(0) { $0 + $1.body.count }
-    // The cache may lack the end.
+    // The cache may lack the newest records.
     if found.count < limit, size < bytes, newest < bounds.last {
       found += try sharedBase.records(after: newest, limit: limit - found.count, bytes: bytes - size, waiting: .zero)
     }
     return found
   }
 
-  /// Those of the cache, where it is to be asked.
+  /// Returns records of the cache; nil if they are to be read from the shared journal.
   private func keptRecords(after revision: UInt64, limit: Int, bytes: Int) -> [JournalRecord]? {
     guard let journal = kept.journal, revision < journal.bounds.last, revision >= sharedBase.bounds.base,
       sharedBase.recentRecords(after: revision, limit: 1, bytes: 1) == nil
@@ -51,7 +51,8 @@ package final class CachedJournal: ForwardingSharedJournal {
 
   // MARK: Revocations
 
-  /// See `TransactionJournal.revocations()`. Where the journal does not answer, those of the cache.
+  /// See `TransactionJournal.revocations()`. Falls back to the revocations of the cache if the journal does not
+  /// respond.
   package func revocations() throws(JournalError) -> [Revocation] {
     let found: [Revocation]
     do throws(JournalError) {

@@ -1,22 +1,22 @@
 import Foundation
 import Support
 
-/// What a node keeps, in a directory, of a journal that it shares with others: the same records with the same digests
-/// in the same order, and snapshots of its own. It may lack the end; nothing waits for it, and nothing that is answered
+/// A node's copy, in a directory, of a journal that it shares with others: the same records with the same digests in
+/// the same order, and snapshots of its own. It may lack the newest records; nothing waits for it, and no response
 /// depends on it.
 ///
-/// One thread makes it, where there is none yet, and writes it. `state` is all that changes, under its lock, which is
-/// held for a look.
+/// One thread makes the cache, if there is none yet, and writes it. Only `state` changes, under its lock, which is held
+/// only briefly.
 package final class JournalCache: Sendable {
-  /// Makes one that has come as far as a journal.
+  /// Makes a cache that holds everything up to the end of a journal.
   package typealias Making = @Sendable (_ origin: any SharedJournal) throws -> SQLiteJournal
 
   private struct State {
     var journal: SQLiteJournal?
-    /// Why it cannot be written, or is not to be written any more.
+    /// The reason why the cache cannot be written, or is no longer written; nil if it is written.
     var failure: String?
     var note: (@Sendable (String?) -> Void)?
-    /// Whether it is of no use any more.
+    /// True if the cache was discarded.
     var isGivenUp = false
     var isStopped = false
     var isRunning = false
@@ -28,34 +28,34 @@ package final class JournalCache: Sendable {
   private let stopping = DispatchSemaphore(value: 0)
   private let ended = DispatchSemaphore(value: 0)
 
-  /// How what is written comes to the disk: a sync now and then, on a thread of its own.
+  /// The durability of the cache: an occasional sync, on a thread of its own.
   package static let durability = SQLiteJournal.Durability.relaxed(milliseconds: 1_000)
-  /// What is taken over at a time.
+  /// The limits of the records taken over at a time.
   private static let chunkRecords = 4_096
   private static let chunkBytes = 8 << 20
-  /// Between two looks for records, so that those of a busy journal come together.
+  /// The pause between two reads, so that the records of a busy journal are taken over together.
   private static let pause = DispatchTimeInterval.milliseconds(50)
-  /// After a look that failed.
+  /// The pause after a failed read.
   private static let failurePause = DispatchTimeInterval.seconds(1)
-  /// After an attempt to make one that failed.
+  /// The pause after a failed attempt to make the cache.
   private static let makingPause = DispatchTimeInterval.seconds(10)
 
-  /// A cache that is there.
+  /// Creates a cache from an existing journal.
   package init(_ journal: SQLiteJournal) {
     making = nil
     state = Locked(State(journal: journal))
   }
 
-  /// A cache that is to be made, by what the thread calls.
+  /// Creates a cache that its thread makes by calling `making`.
   package init(making: @escaping Making) {
     self.making = making
     state = Locked(State())
   }
 
-  /// Where it is kept; nil where it is not made yet, or was given up.
+  /// The journal of the cache; nil if it has not been made yet, or was discarded.
   package var journal: SQLiteJournal? { state.withLock { $0.isGivenUp ? nil : $0.journal } }
 
-  /// Calls `note` when it cannot be written, with the reason, and with nil when it can again.
+  /// Calls `note` with the reason when the cache cannot be written, and with nil when it can be written again.
   package func whenChanged(_ note: @escaping @Sendable (String?) -> Void) {
     let failure = state.withLock { state in
       state.note = note
@@ -64,7 +64,7 @@ package final class JournalCache: Sendable {
     if let failure { note(failure) }
   }
 
-  /// Gives up what it has, so that the next start begins another one: it is not what the journal has, or is damaged.
+  /// Discards the cache because it differs from the journal or is damaged, so that the next start makes a new one.
   package func giveUp(_ reason: String) {
     let journal = state.withLock { state in
       defer { state.isGivenUp = true }
@@ -77,8 +77,8 @@ package final class JournalCache: Sendable {
 
   // MARK: What it takes over
 
-  /// Takes over what a journal has beyond it now. Throws what keeps it from that: `refused` where the journal does not
-  /// answer, `compacted` where it has forgotten what comes next, `damaged` where it has another history.
+  /// Takes over the records that a journal has beyond the cache now. Throws `refused` if the journal does not respond,
+  /// `compacted` if the records that follow are gone, and `damaged` if the journal has a different history.
   package func catchUp(with origin: any SharedJournal) throws(JournalError) {
     while let journal, journal.bounds.last < origin.bounds.last {
       let records = try origin.records(
@@ -101,7 +101,7 @@ package final class JournalCache: Sendable {
     throw error
   }
 
-  /// Puts revocations in the place of those that it has.
+  /// Replaces the cache's revocations by `revocations`.
   func keep(_ revocations: [Revocation]) throws(JournalError) {
     guard let journal else { return }
     let present = Dictionary(try journal.revocations().map { ($0.key, $0) }) { first, _ in first }
@@ -116,8 +116,7 @@ package final class JournalCache: Sendable {
 
   // MARK: The thread
 
-  /// From now on makes the cache, if need be, and takes over what comes, until `stop`. Calls `whenMade` once it is
-  /// there.
+  /// Makes the cache if necessary, and takes over new records until `stop`. Calls `whenMade` once the cache exists.
   func follow(_ origin: any SharedJournal, _ whenMade: @escaping @Sendable (SQLiteJournal) -> Void) {
     let isFirst = state.withLock { state in
       guard !state.isRunning, !state.isStopped else { return false }
@@ -153,14 +152,14 @@ package final class JournalCache: Sendable {
     }
   }
 
-  /// Takes over what comes next, if something does within a second, and pauses.
+  /// Takes over the next records, if any arrive within a second, and pauses.
   private func follow(on origin: any SharedJournal, _ journal: SQLiteJournal) {
     let records: [JournalRecord]
     do throws(JournalError) {
       records = try origin.records(
         after: journal.bounds.last, limit: Self.chunkRecords, bytes: Self.chunkBytes, waiting: .seconds(1))
     } catch {
-      // Where the journal does not answer, or is over, it says so itself.
+      // If the journal does not respond or has ended, it reports that itself.
       if case .compacted = error { return giveUp("\(error)") }
       return pause(Self.failurePause)
     }
@@ -187,7 +186,8 @@ package final class JournalCache: Sendable {
     note?(failure)
   }
 
-  /// Ends it, with what is at hand without asking. To be called when the journal is closed.
+  /// Stops the thread and closes the cache, after adding the recent records that are available without contacting the
+  /// shared storage. Called when the journal is closed.
   func stop(_ origin: any SharedJournal) {
     let isRunning = state.withLock { state in
       state.isStopped = true

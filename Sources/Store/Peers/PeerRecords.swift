@@ -2,23 +2,23 @@ import Foundation
 import KeyValueModel
 import Support
 
-/// What other nodes append to a store's journal, and how the store takes it over.
+/// Takes over the records that other nodes append to a store's journal.
 struct PeerRecords {
   let store: Store
 
-  /// What is read of the others' records at a time.
+  /// The limits of the records read at a time.
   private static let chunkRecords = 1_024
   private static let chunkBytes = 4 << 20
-  /// For how long a look for what others appended may wait, in seconds.
+  /// The maximum time of one wait for records of others, in seconds.
   private static let lookSeconds = 1
-  /// Between two looks where the journal does not answer.
+  /// The pause after an attempt for which the journal did not respond, in seconds.
   private static let pauseSeconds = 0.2
 
-  /// Takes it over on a thread of its own, until the journal is closed.
+  /// Takes over the records of others on a thread of its own, until the journal is closed.
   static func follow(_ shared: any SharedJournal, _ store: Store) {
     Thread.detachNewThread { [weak store] in
       while true {
-        // Without a hold on the store, which may be done with meanwhile.
+        // Holds no reference to the store while waiting, since the store may be released in the meantime.
         guard let revision = store?.revision else { return }
         do throws(JournalError) {
           try shared.waitForOthers(beyond: revision, for: .seconds(Self.lookSeconds))
@@ -35,15 +35,15 @@ struct PeerRecords {
     }
   }
 
-  /// Takes over what others have appended, if there is anything.
+  /// Takes over the records that others have appended, if any.
   private func followOn(_ shared: any SharedJournal) throws(JournalError) {
-    // What this node has appended itself is published by then.
+    // Waits until the records that this node appended itself are published.
     store.writer.sync {}
     guard shared.bounds.last > store.revision else { return }
     try onWriter { writing throws(JournalError) in try catchUp(&writing) }
   }
 
-  /// Takes over what another node has handed to the journal, and asks for nothing beyond.
+  /// Takes over the records that another node has handed to the journal, without reading any others.
   func takeOver(from shared: any SharedJournal) throws(JournalError) {
     try onWriter { writing throws(JournalError) in
       try catchUp(&writing) { revision in
@@ -61,7 +61,7 @@ struct PeerRecords {
     try outcome.get()
   }
 
-  /// On the writer: takes over what the journal has beyond what is published.
+  /// Takes over the journal's records beyond the published ones. Called on the writer.
   func catchUp(_ writing: inout Store.Writing) throws(JournalError) {
     try catchUp(&writing) { revision throws(JournalError) in
       try store.journal.records(
@@ -69,7 +69,7 @@ struct PeerRecords {
     }
   }
 
-  /// The same with what `read` gives, until that is nothing.
+  /// Takes over the records that `read` returns, until it returns none.
   private func catchUp(
     _ writing: inout Store.Writing, _ read: (Revision) throws(JournalError) -> [JournalRecord]
   ) throws(JournalError) {
@@ -82,7 +82,7 @@ struct PeerRecords {
         for record in records { entries.append((record, try record.decoded())) }
         try store.carryOut(entries, .shared, &writing) { attachments in restore?(attachments) }
       } catch {
-        // Another program than this one wrote it, or it is damaged.
+        // Another program wrote the record, or it is damaged.
         let damage = JournalError.damaged(place: "the journal", reason: "\(error)")
         store.becomeUnavailable(damage)
         throw damage

@@ -1,93 +1,96 @@
-/// A journal that several nodes append to. Every call that fails because another was first throws
-/// `unexpectedRevision`; then the others' records are read, and what was to be appended is made anew from there.
+/// A journal that several nodes append to. A call that fails because another node appended first throws
+/// `unexpectedRevision`; the caller then reads the others' records and rebuilds what it wanted to append.
 package protocol SharedJournal: TransactionJournal {
-  /// Throws `unexpectedRevision` unless `revision` was the last one at some time after this was called: so what a node
-  /// says of its state is said of one that is not old. Throws `refused` where that cannot be found out.
+  /// Throws `unexpectedRevision` unless `revision` was the last revision at some time after this call began, so that
+  /// what a node responds about its state is not out of date. Throws `refused` if this cannot be determined.
   func confirm(_ revision: UInt64) throws(JournalError)
 
-  /// Asks how far the journal is, so that `bounds` says so. Throws `refused` where that cannot be found out.
+  /// Reads the journal's last revision, so that `bounds` is up to date. Throws `refused` if this cannot be determined.
   func refresh() throws(JournalError)
 
-  /// Waits until another node is known to have appended beyond a revision, or the time is over; what this node appends
-  /// itself wakes nobody here. Throws `unusable` where it is closed, `damaged` where it is over.
+  /// Waits until another node is known to have appended beyond a revision, or the time is over; this node's own appends
+  /// do not end the wait. Throws `unusable` if the journal is closed, and `damaged` if it has ended for this node.
   func waitForOthers(beyond revision: UInt64, for time: Duration) throws(JournalError)
 
-  /// The address of the node that appended last; empty where none has.
+  /// The address of the node that appended last; empty if there is none.
   var pen: String { get }
-  /// Whether this node appended last.
+  /// True if this node appended last.
   var hasPen: Bool { get }
 
-  /// How often the revocations were changed by any node, as far as this one has heard.
+  /// The number of changes to the revocations by any node, as far as this node knows.
   var revocationChanges: UInt64 { get }
 
-  /// Where the nodes are reached that have used the journal in the last quarter of a minute. Throws `refused` where
-  /// that cannot be found out.
+  /// Returns the addresses of the nodes that have used the journal in the last 15 seconds. Throws `refused` if this
+  /// cannot be determined.
   func nodes() throws(JournalError) -> [String]
 
-  /// From now on this node says of these, which follow it, that they are there, whenever it says so of itself.
+  /// Makes this node report these nodes, which follow it, as present whenever it reports itself as present.
   func vouch(for nodes: [String])
 
-  /// For how long nothing has been heard of where the journal is kept.
+  /// The time since the shared storage last responded.
   var silence: Duration { get }
 
-  /// What `records` gives, where it is among the newest records and nothing has to be waited for; nil otherwise.
+  /// Returns the same as `records` if the records are among the newest ones and need no waiting; nil otherwise.
   func recentRecords(after revision: UInt64, limit: Int, bytes: Int) -> [JournalRecord]?
 
-  /// The newest record that this node has appended, read or been handed, with its digest; where there is none, the
-  /// place that the journal begins with here.
+  /// The newest record that this node has appended, read or received from another node, with its digest; without one,
+  /// the position at which the journal begins here.
   var newest: (revision: UInt64, digest: JournalDigest) { get }
 
-  /// What another node of the same epoch lacks that has come as far as a revision with this digest: the newest records
-  /// after it, with no more than `bytes` in their bodies. Nil where there are none, or not so old ones, where this node
-  /// has another digest there, or the journal is over.
+  /// Returns the newest records after a revision for another node of the same epoch that has reached this revision with
+  /// this digest, with at most `bytes` in their bodies. Returns nil if there are none, if they do not go back so far,
+  /// if this node has another digest there, or if the journal has ended for this node.
   func handed(after revision: UInt64, _ digest: JournalDigest, bytes: Int) -> HandedRecords?
 
-  /// Takes over records that another node has handed to this one, as if they were read; those who wait for others are
-  /// not woken. False where they are of no use: they do not follow on what this node has, or it has all of them.
+  /// Takes over records that another node has handed to this one, as if they had been read, without waking callers that
+  /// wait for others. Returns false if the records do not follow on this node's last one, or if this node has all of
+  /// them.
   func take(_ handed: HandedRecords) -> Bool
 
-  /// Whether there is no journal where it is kept. Throws `refused` where that cannot be found out.
+  /// Returns true if the journal does not exist in the shared storage. Throws `refused` if this cannot be determined.
   func isMissing() throws(JournalError) -> Bool
 
-  /// From now on it is over for this node, unless it is already. What is called then throws `damaged`.
+  /// Ends the journal for this node, unless it has already ended. Later calls throw `damaged`.
   func end(_ end: JournalEnd)
 
-  /// Calls `action` once, from any thread, where the journal comes to be over for this node, or is.
+  /// Calls `action` once, from any thread, when the journal ends for this node, or if it has ended already.
   func whenOver(_ action: @escaping @Sendable (JournalEnd) -> Void)
 
-  /// What this node keeps of it for its next start; nil where it keeps nothing.
+  /// This node's cache of the journal for its next start; nil if it has none.
   var cache: JournalCache? { get }
 
-  /// From now on, until it is closed, the cache is made where there is none yet, and follows; once it is there,
-  /// `whenMade` is called. To be called when the store has read what it begins with.
+  /// Makes the cache if there is none yet, and keeps it up to date until the journal is closed. Calls `whenMade` once
+  /// the cache exists. Call it when the store has finished its initial reading.
   func keepCache(_ whenMade: @escaping @Sendable (SQLiteJournal) -> Void)
 }
 
 extension SharedJournal {
-  /// Nothing.
+  /// Always nil.
   package var cache: JournalCache? { nil }
   /// Does nothing.
   package func keepCache(_ whenMade: @escaping @Sendable (SQLiteJournal) -> Void) {}
 }
 
-/// The time that a write may take where nodes share a journal, in parts that do not come to more than the whole.
+/// The time that a write may take if nodes share a journal, with the limits of its parts.
 package enum WriteTime {
-  /// From the request to its answer.
+  /// The limit from the request to its response.
   package static let whole = Duration.seconds(5)
-  /// With the node that appended last, before this one carries the write out itself.
+  /// The limit for forwarding to the node that appended last, before this node carries out the write itself.
   package static let forwarding = Duration.seconds(1)
-  /// A journal answers at least once a second; one that has not for so long is taken to be out of reach.
+  /// The time without a response after which the journal is considered unreachable; normally it responds at least once
+  /// a second.
   package static let silence = Duration.seconds(3)
 }
 
-/// Why a journal that several nodes share is over for one of them.
+/// The reason why a journal shared by several nodes has ended for one of them.
 package enum JournalEnd: Hashable, Sendable {
-  /// It is another one, or has forgotten what comes next: the node can begin anew with what it is now.
+  /// The journal was replaced by another one, or the records that follow are gone: the node can restart with the
+  /// current journal.
   case otherHistory(String)
-  /// It has gone on under another schema, which this node does not have.
+  /// The journal continues under another schema, which this node does not have.
   case otherSchema(String)
 
-  /// The reason in words, for the operator.
+  /// The reason as text, for the operator.
   package var reason: String {
     switch self {
     case .otherHistory(let reason), .otherSchema(let reason): reason
@@ -95,25 +98,25 @@ package enum JournalEnd: Hashable, Sendable {
   }
 }
 
-/// The newest records of a shared journal, as one node hands them to another, which then need not ask for them where
-/// the journal is kept: what they are, and the digest that they lead to. They are there already.
+/// The newest records of a shared journal as one node hands them to another, which then need not read them from the
+/// shared storage, where they already are. Includes the digest that they lead to.
 package struct HandedRecords: Equatable, Sendable {
-  /// One after the other, and at least one.
+  /// At least one record, in consecutive order.
   package let records: [JournalRecord]
-  /// The digest at the last of them.
+  /// The digest at the last record.
   package let digest: JournalDigest
-  /// The address of the node that appended last, as far as the one has heard that hands them over.
+  /// The address of the node that appended last, as far as the sender knows.
   package let pen: String
 
-  /// Records that lead to a digest; nil where there are none.
+  /// Creates the records that lead to a digest; nil if there are none.
   package init?(_ records: [JournalRecord], digest: JournalDigest, pen: String) {
     guard !records.isEmpty else { return nil }
     (self.records, self.digest, self.pen) = (records, digest, pen)
   }
 
-  /// Those that follow on a position, each with its digest. Nil where none does, where the next one is missing, or
-  /// where they do not lead from the digest there to the one that was named: then they are of another history, or
-  /// damaged.
+  /// Returns the records that follow on a position, each with its digest. Returns nil if none follows, if the next one
+  /// is missing, or if they do not lead from the digest there to the expected one: they are then of a different
+  /// history, or damaged.
   package func following(
     on revision: UInt64, _ digest: JournalDigest
   ) -> [(record: JournalRecord, digest: JournalDigest)]? {

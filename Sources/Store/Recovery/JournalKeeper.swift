@@ -3,41 +3,41 @@ import Glibc
 package import KeyValueModel
 import Support
 
-/// Keeps a journal short: writes the state down from time to time, and has the journal forget what neither a start nor
-/// a resuming client needs.
+/// Keeps a journal short: writes snapshots from time to time, and removes the records that neither a start nor a
+/// resuming client needs.
 ///
-/// The work is done on one serial queue, and `account` is all that changes, under its lock, which is held with no
+/// The work is done on one serial queue. Only `account` changes, under its lock, which is not held together with any
 /// other.
 final class JournalKeeper: Sendable {
   private struct Account {
-    /// What was kept with the commits after this revision was told.
+    /// The revision after which the attachments of commits were reported to `restore`.
     var toldAfter: Revision = 0
-    /// What was appended since the last snapshot.
+    /// The number and the size of the records appended since the last snapshot.
     var records = 0
     var bytes = 0
     var isScheduled = false
-    /// The newest snapshot.
+    /// The revision of the newest snapshot.
     var snapshot: Revision = 0
-    /// Whether something is kept only because others need it.
+    /// True if records are kept only because others need them.
     var isHeldBack = false
     var failure: String?
   }
 
   private let journal: any TransactionJournal
-  /// The journal, where other nodes look after it too.
+  /// The journal, if other nodes maintain it too; nil otherwise.
   private let shared: (any SharedJournal)?
   private let limits: StoreLimits
   private let notify: @Sendable (String?) -> Void
   private let account = Locked(Account())
-  /// What others need; nil where there are none.
+  /// The records that others need; nil if there are no others.
   private let need = Locked<JournalNeed?>(nil)
   private let queue = DispatchQueue(label: "keyway.journal.keeper", qos: .utility)
 
-  /// For how long a state waits for its records.
+  /// The maximum time for which a state waits for its records.
   private static let patience = Duration.seconds(10)
 
-  /// A keeper of a journal; `notify` is told when the state cannot be written down any more, and why, and gets nil when
-  /// it can again.
+  /// Creates a keeper of a journal. `notify` is called with the reason when the state can no longer be written, and
+  /// with nil when it can be written again.
   init(journal: any TransactionJournal, limits: StoreLimits, notify: @escaping @Sendable (String?) -> Void) {
     self.journal = journal
     shared = journal as? any SharedJournal
@@ -45,19 +45,20 @@ final class JournalKeeper: Sendable {
     self.notify = notify
   }
 
-  /// Why the last snapshot could not be written; nil where all is well.
+  /// The reason why the last snapshot could not be written; nil if it was written.
   var failure: String? { account.withLock { $0.failure } }
 
-  /// The revision after which what was kept with commits was told.
+  /// The revision after which the attachments of commits were reported to `restore`.
   var toldAfter: Revision { account.withLock { $0.toldAfter } }
 
-  /// The newest snapshot; 0 where there is none.
+  /// The revision of the newest snapshot; 0 if there is none.
   var snapshotRevision: Revision { account.withLock { $0.snapshot } }
 
-  /// From now on the journal forgets no more than `need` says.
+  /// Restricts what the journal removes to the revisions that `need` allows.
   func keep(_ need: @escaping JournalNeed) { self.need.withLock { $0 = need } }
 
-  /// Begins with what the journal has. What was kept with the commits after `toldAfter` was told.
+  /// Initializes the account from the journal. The attachments of the commits after `toldAfter` were reported to
+  /// `restore`.
   func begin(toldAfter: Revision = 0) {
     let bounds = journal.bounds
     let snapshot = (try? journal.snapshots().first?.revision) ?? bounds.base
@@ -68,10 +69,10 @@ final class JournalKeeper: Sendable {
     }
   }
 
-  /// Whether this node is to do what one node has to do for all.
+  /// True if this node does the work that one node does for all.
   private var isCaretaker: Bool { shared?.hasPen ?? true }
 
-  /// Trims the history and looks after the journal every second, for as long as there is a store.
+  /// Trims the history and checks the journal every second, as long as the store exists.
   func lookLater(_ store: Store) {
     queue.asyncAfter(deadline: .now() + .seconds(1)) { [weak store, weak self] in
       guard let store, let self else { return }
@@ -82,7 +83,7 @@ final class JournalKeeper: Sendable {
     }
   }
 
-  /// Records were appended. Called on the writer.
+  /// Counts appended records, and schedules a snapshot if one is due. Called on the writer.
   func note(records: Int, bytes: Int, of store: Store) {
     let isCaretaker = isCaretaker
     let isDue = account.withLock { account -> Bool in
@@ -96,13 +97,13 @@ final class JournalKeeper: Sendable {
     if isDue { queue.async { [weak store] in store.map(self.keep) } }
   }
 
-  /// Writes the published state down and has the journal forget what came before the history.
+  /// Writes a snapshot of the published state and removes the records from before the history.
   private func keep(_ store: Store) {
     let snapshot = store.snapshot
     let counted = account.withLock { ($0.records, $0.bytes) }
     do throws(JournalError) {
       if try adoptSnapshot(store) { return }
-      // A cache has what is published a little later.
+      // A cache gets the published records a little later.
       if journal.bounds.last < snapshot.revision {
         _ = try journal.records(after: snapshot.revision - 1, limit: 1, bytes: 1, waiting: Self.patience)
       }
@@ -122,7 +123,7 @@ final class JournalKeeper: Sendable {
       }
       noteFailure(nil)
     } catch {
-      // The journal is as it was, only longer. Not tried again before as much has come once more.
+      // The journal is unchanged, only longer. The next attempt is made after as many records have been appended again.
       account.withLock { account in
         account.records = 0
         account.bytes = 0
@@ -132,21 +133,22 @@ final class JournalKeeper: Sendable {
     }
   }
 
-  /// Waits until those who submitted the last commits up to a revision have been told, and know what they keep: by then
-  /// there is another commit, or a moment has passed.
+  /// Waits until the submitters of the last commits up to a revision have been notified, and know their attachments:
+  /// that is the case when there is another commit, or after a moment.
   private static func awaitConclusions(of store: Store, at revision: Revision) {
     let deadline = ContinuousClock.now + .milliseconds(200)
     while store.revision == revision, .now < deadline { usleep(5_000) }
   }
 
-  /// Whether another node has written the state down since this one has looked: then that is not due here.
+  /// Adopts a snapshot that another node has written since the last check. Returns true if there is one: this node then
+  /// need not write its own.
   private func adoptSnapshot(_ store: Store) throws(JournalError) -> Bool {
     guard shared != nil, let newest = try journal.snapshots().first?.revision,
       newest > account.withLock({ $0.snapshot })
     else { return false }
     let revision = store.revision
     account.withLock { account in
-      // The bytes of what came after it are not known; they are taken for a part like that of the records.
+      // The size of the records after it is unknown; it is estimated from their share of the records.
       let rest = Int(clamping: revision - min(newest, revision))
       account.bytes = account.records > 0 ? Int(Double(account.bytes) * Double(rest) / Double(account.records)) : 0
       account.records = rest
@@ -165,7 +167,7 @@ final class JournalKeeper: Sendable {
     if isChange { notify(error?.description) }
   }
 
-  /// Forgets what neither this store nor others need.
+  /// Removes the records that neither this store nor others need.
   private func forget(_ snapshot: Snapshot) throws(JournalError) {
     let oldest = snapshot.oldestResumable
     let needed = need.withLock { $0 }?(oldest, snapshot.writtenBytes) ?? oldest
@@ -173,14 +175,14 @@ final class JournalKeeper: Sendable {
     try compact(upTo: min(needed, oldest))
   }
 
-  /// Forgets what others needed until now.
+  /// Removes the records that others needed until now.
   private func forgetRest(_ store: Store) {
     guard account.withLock({ $0.isHeldBack }), isCaretaker else { return }
     do throws(JournalError) { try forget(store.snapshot) } catch { noteFailure(error) }
   }
 
-  /// Forgets what neither a start nor a resuming client needs: a start has to make the history again, so it begins with
-  /// a snapshot from before it.
+  /// Removes the records that neither a start nor a resuming client needs: a start has to rebuild the history, so it
+  /// begins with a snapshot from before it.
   private func compact(upTo oldest: Revision) throws(JournalError) {
     if journal.isVolatile { return try journal.compact(upTo: oldest) }
     guard let base = try journal.snapshots().first(where: { $0.revision <= oldest })?.revision else { return }
@@ -188,7 +190,7 @@ final class JournalKeeper: Sendable {
   }
 }
 
-/// Up to which revision a journal may forget its records, for the sake of others that read them: asked with the
-/// revision up to which its own store does not need them, and the bytes that the store has written since its start.
-/// Called on a thread of the store's own; must not call the store.
+/// Returns the revision up to which a journal may remove its records, for the sake of others that read them. `oldest`
+/// is the revision up to which its own store does not need them, `writtenBytes` the bytes that the store has written
+/// since its start. Called on a thread of the store; must not call the store.
 package typealias JournalNeed = @Sendable (_ oldest: Revision, _ writtenBytes: Int) -> Revision

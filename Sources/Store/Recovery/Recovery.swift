@@ -2,18 +2,18 @@ import Dispatch
 package import KeyValueModel
 import Support
 
-/// Makes a state and its history from a journal: a snapshot, and the transactions since, carried out again by the code
-/// that carried them out first.
+/// Restores a state and its history from a journal: from a snapshot and the transactions since, which are replayed by
+/// the code that applied them first.
 package struct Recovery {
-  /// What a journal came to.
+  /// The result of a recovery.
   package struct Outcome {
     /// The objects and their revision.
     package var model: Model
-    /// The last commits, for resuming clients.
+    /// The most recent commits, for resuming clients.
     package var history: History
-    /// Remarks for the operator: snapshots that could not be read.
+    /// Remarks for the operator about snapshots that could not be read.
     package var remarks: [String]
-    /// The revision after which commits were carried out again.
+    /// The revision after which commits were replayed.
     package var base: Revision
   }
 
@@ -25,14 +25,15 @@ package struct Recovery {
   private var progress = RecoveryProgress()
   private var remarks: [String] = []
 
-  /// The records that are read at a time, by number and by bytes: the next ones are read while these are carried out.
-  /// Carried out, they may take 24 times as much, and a start has only an eighth of `memory.bytes` beside its objects.
+  /// The limits of the records read at a time, by number and by bytes: the next records are read while these are
+  /// replayed. Replayed records may take 24 times as much memory, and a start has only an eighth of `memory.bytes`
+  /// beside its objects.
   private static let chunkRecords = 4096
   private static let chunkBytes = 1024 * 1024
 
-  /// A recovery of a journal whose records were written under `schema`. `report` is told of progress now and then,
-  /// `restore` of what was kept with commits, as far as the snapshot has it, and with those that are carried out again,
-  /// oldest first.
+  /// Creates a recovery of a journal whose records were written under `schema`. `report` is called with the progress
+  /// now and then. `restore` is called with the attachments of commits, those in the snapshot and those of the replayed
+  /// commits, oldest first.
   package init(
     _ journal: any TransactionJournal, schema: Schema, limits: StoreLimits,
     report: @escaping (RecoveryProgress) -> Void = { _ in }, restore: @escaping ([StoredAttachment]) -> Void = { _ in }
@@ -44,7 +45,7 @@ package struct Recovery {
     self.restore = restore
   }
 
-  /// Reads everything up to `last`, or up to the end. Throws what is damaged, and where.
+  /// Reads everything up to `last`, or up to the end. Throws an error that names the damaged place.
   package consuming func run(through last: Revision? = nil) throws(StoreError) -> Outcome {
     let end = last ?? journal.bounds.last
     var model = try base(for: end)
@@ -52,7 +53,7 @@ package struct Recovery {
     var history = History(limits: limits)
     progress.recordsInAll = Int(end - model.revision)
     report(progress)
-    // What is older would be dropped again at once.
+    // Older commits would be dropped again at once.
     let firstKept = end > Revision(limits.historyRevisions) ? end - Revision(limits.historyRevisions) : 0
     var next = Chunk(of: journal, after: model.revision, through: end)
     while model.revision < end {
@@ -82,8 +83,8 @@ package struct Recovery {
     return Outcome(model: model, history: history, remarks: remarks, base: base)
   }
 
-  /// The same, of a journal whose oldest records other nodes may take away meanwhile: then it begins anew, with what is
-  /// left, as often as that.
+  /// Runs the recovery of a journal whose oldest records other nodes may remove in the meantime: it then starts over
+  /// with the remaining ones, up to the number of attempts.
   func run(attempts: Int) throws(StoreError) -> Outcome {
     for _ in 1..<attempts {
       do throws(StoreError) {
@@ -97,16 +98,16 @@ package struct Recovery {
 
   // MARK: The snapshot
 
-  /// The snapshot to begin with, so that the whole history up to `end` can be made again; nil where that begins with
-  /// the empty store, or there is none.
+  /// Returns the snapshot from which the whole history up to `end` can be replayed; nil if that begins with the empty
+  /// store, or if there is none.
   package static func base(
     of journal: any TransactionJournal, through end: Revision, _ limits: StoreLimits
   ) throws(StoreError) -> JournalSnapshot? {
     try bases(of: journal, through: end, limits).first
   }
 
-  /// The snapshots to begin with, the best first: the newest from which the whole history can be made again, and one
-  /// that is too new rather than none.
+  /// Returns the snapshots to begin with, best first: the newest from which the whole history can be replayed comes
+  /// first, and those that are too new come last.
   private static func bases(
     of journal: any TransactionJournal, through end: Revision, _ limits: StoreLimits
   ) throws(StoreError) -> [JournalSnapshot] {
@@ -118,7 +119,7 @@ package struct Recovery {
     return journal.bounds.base == 0 ? old : old + snapshots.filter { $0.revision > wanted }.reversed()
   }
 
-  /// The state to begin with.
+  /// Returns the state to begin with.
   private mutating func base(for end: Revision) throws(StoreError) -> Model {
     let bounds = journal.bounds
     for snapshot in try Self.bases(of: journal, through: end, limits) {
@@ -153,10 +154,10 @@ package struct Recovery {
 }
 
 extension Recovery {
-  /// Records that are read and understood on another thread, and freed there: that is as much work as carrying them
-  /// out.
+  /// Records that are read and decoded on another thread, and freed there, since that is as much work as replaying
+  /// them.
   private struct Chunk {
-    /// What is left of a record once it is understood.
+    /// The decoded contents of a record.
     struct Entry {
       let revision: Revision
       let milliseconds: Int64
@@ -176,7 +177,7 @@ extension Recovery {
       }
     }
 
-    /// Waits for the records, and gives them away.
+    /// Waits for the records and moves them to the caller.
     func take() throws(StoreError) -> [Entry] {
       group.wait()
       return try outcome.withLock { outcome in
@@ -185,7 +186,7 @@ extension Recovery {
       }.get()
     }
 
-    /// Has records freed that are of no use any more.
+    /// Frees records that are no longer needed, on another thread.
     static func free(_ entries: consuming [Entry]) {
       queue.async { [entries] in withExtendedLifetime(entries) {} }
     }
@@ -212,19 +213,19 @@ extension Recovery {
   }
 }
 
-/// How far a store has come with reading its journal.
+/// The progress of a store in reading its journal.
 package struct RecoveryProgress: Hashable, Sendable, CustomStringConvertible {
-  /// Objects that were read from the snapshot so far.
+  /// The number of objects read from the snapshot.
   package var objects = 0
-  /// Records that were carried out again so far.
+  /// The number of records replayed.
   package var records = 0
-  /// Records that are to be carried out in all; 0 while that is not known.
+  /// The total number of records to replay; 0 while it is unknown.
   package var recordsInAll = 0
 
-  /// Nothing yet.
+  /// Creates a progress of nothing.
   package init() {}
 
-  /// A sentence for logs and for an operator who waits.
+  /// The progress as text, for logs and for an operator who waits.
   package var description: String {
     guard recordsInAll > 0 else { return "\(objects) objects read" }
     return "\(objects) objects read, \(records) of \(recordsInAll) records carried out"

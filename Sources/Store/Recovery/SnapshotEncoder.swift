@@ -2,26 +2,26 @@ import Dispatch
 package import KeyValueModel
 import Support
 
-/// Makes the blocks of a snapshot: those of its objects, and behind them what was kept with commits that it stands for.
+/// Encodes a snapshot into blocks: first its objects, then the attachments of the commits that it includes.
 ///
-/// Without the latter, what a client is promised for an hour would be gone at the next start once the records of that
-/// hour are.
+/// Without the attachments, what a client is promised for an hour would be lost at the next start once the records of
+/// that hour are removed.
 package struct SnapshotEncoder {
   private var objects: StateEncoder
   private let attachments: () -> [StoredAttachment]
   private var kept: ArraySlice<StoredAttachment>?
 
-  /// About how many bytes of what was kept a block has.
+  /// The approximate size of a block of attachments, in bytes.
   private static let blockBytes = 1 << 16
 
-  /// An encoder of a state, and of the attachments of commits up to its revision, oldest first, which are asked for
-  /// once the objects are encoded.
+  /// Creates an encoder of a state and of the attachments of commits up to its revision, oldest first. `attachments` is
+  /// called once the objects are encoded.
   package init(_ state: ModelState, keeping attachments: @escaping () -> [StoredAttachment]) {
     objects = StateEncoder(state)
     self.attachments = attachments
   }
 
-  /// The next block, nil when all are made.
+  /// Returns the next block; nil at the end.
   package mutating func nextBlock() -> [UInt8]? {
     if let block = objects.nextBlock() { return block }
     var rest = kept ?? attachments()[...]
@@ -35,8 +35,8 @@ package struct SnapshotEncoder {
   }
 }
 
-/// Makes a state of a snapshot's blocks: other threads read them, and when all are read, two threads make the state of
-/// what they have read. Holds at most `capacity` blocks besides the objects.
+/// Decodes a state from a snapshot's blocks: other threads read the blocks, and when all are read, two threads build
+/// the state from them. Holds at most `capacity` blocks besides the objects.
 package struct SnapshotDecoder {
   private typealias Outcome = Result<StateBlock, StoredTextError>
 
@@ -45,22 +45,22 @@ package struct SnapshotDecoder {
   private let outcomes = Locked<[Outcome]>([])
   private let arrivals = DispatchSemaphore(value: 0)
   private var underWay = 0
-  /// What was kept with the commits that the snapshot stands for, oldest first.
+  /// The attachments of the commits that the snapshot includes, oldest first.
   package private(set) var kept: [StoredAttachment] = []
-  /// How many objects have been read.
+  /// The number of objects read.
   package var count: Int { decoder.count }
 
   private static let capacity = 32
   private static let queue = DispatchQueue(
     label: "keyway.snapshot", qos: .userInitiated, attributes: .concurrent)
 
-  /// A reader of blocks of a state of this schema.
+  /// Creates a decoder for a state of a schema.
   package init(schema: Schema) {
     self.schema = schema
     decoder = StateDecoder(schema: schema)
   }
 
-  /// Takes a block. Throws what is wrong with one that came before: what `StateDecoder` finds in it.
+  /// Decodes a block. Throws the error that `StateDecoder` found in an earlier block.
   package mutating func decode(_ block: [UInt8]) throws(StoredTextError) {
     if let attachments = try KeptBlock.attachments(of: block) { return kept += attachments }
     if underWay == Self.capacity { try addNext() }
@@ -72,7 +72,7 @@ package struct SnapshotDecoder {
     }
   }
 
-  /// Waits for one of the blocks under way, and takes its objects.
+  /// Waits for one of the pending blocks and inserts its objects.
   private mutating func addNext() throws(StoredTextError) {
     arrivals.wait()
     underWay -= 1
@@ -80,7 +80,7 @@ package struct SnapshotDecoder {
     decoder.insert(try outcome.get())
   }
 
-  /// The state of all blocks; throws what is wrong with one.
+  /// Returns the state of all blocks. Throws the error found in a block.
   package consuming func finish() throws(StoredTextError) -> ModelState {
     while underWay > 0 { try addNext() }
     let (decoder, group, referrers) = (decoder, DispatchGroup(), Locked<Referrers?>(nil))
@@ -95,10 +95,10 @@ package struct SnapshotDecoder {
   }
 }
 
-/// A block of a snapshot that has attachments: a mark, and for each the revision and the time of its commit, its length
-/// and its bytes. Numbers have eight bytes, the least significant first.
+/// A block of a snapshot that holds attachments: a mark, and for each attachment the revision and the time of its
+/// commit, its length and its bytes. Numbers are 8 bytes, little-endian.
 enum KeptBlock {
-  /// What it begins with. A block of objects is JSON, and begins with `[`.
+  /// The first byte of the block. A block of objects is JSON and begins with `[`.
   fileprivate static let mark = UInt8(ascii: "a")
 
   fileprivate static func append(_ attachment: StoredAttachment, to block: inout [UInt8]) {
@@ -107,7 +107,7 @@ enum KeptBlock {
     block.append(contentsOf: attachment.bytes)
   }
 
-  /// The attachments of a block; nil where it is not one, and throws where it is not what was written.
+  /// Returns the attachments of a block; nil if the block holds no attachments. Throws if it is not as it was written.
   static func attachments(of block: [UInt8]) throws(StoredTextError) -> [StoredAttachment]? {
     guard block.first == mark else { return nil }
     var attachments: [StoredAttachment] = []

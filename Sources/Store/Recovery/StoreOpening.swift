@@ -1,16 +1,16 @@
 import KeyValueModel
 import Support
 
-/// How a store begins: with what its journal has, or with what it has kept of one that is shared.
+/// Starts a store from the contents of its journal, or from its cache of a shared one.
 struct StoreOpening {
   private let store: Store
   private let report: (RecoveryProgress) -> Void
   private let restore: ([StoredAttachment]) -> Void
 
-  /// How often a journal is read whose oldest records other nodes may take away meanwhile.
+  /// The maximum number of attempts to read a journal whose oldest records other nodes may remove in the meantime.
   private static let sharedAttempts = 5
 
-  /// `report` and `restore` are those of `Store.recover`.
+  /// Creates the opening with the `report` and `restore` of `Store.recover`.
   init(
     _ store: Store, report: @escaping (RecoveryProgress) -> Void, restore: @escaping ([StoredAttachment]) -> Void
   ) {
@@ -23,7 +23,7 @@ struct StoreOpening {
     }
   }
 
-  /// Has the store serve. See `Store.recover`.
+  /// Starts serving from the journal. See `Store.recover`.
   func run(schemaText: String?) throws(StoreError) -> [String] {
     if let schemaText, StoreMigration.isDue(store.journal, to: schemaText) {
       guard store.shared == nil else {
@@ -44,7 +44,7 @@ struct StoreOpening {
     return []
   }
 
-  /// Begins with a cache; nil where that is damaged, and was given up: what is missing there is where it came from.
+  /// Starts from a cache. Returns nil if the cache is damaged and was discarded: the shared journal still has the data.
   private func begin(with cache: SQLiteJournal) throws(StoreError) -> [String]? {
     do throws(StoreError) {
       return adopt(try read(cache, attempts: 1))
@@ -63,14 +63,14 @@ struct StoreOpening {
       attempts: attempts)
   }
 
-  /// Serves what was read. Gives remarks for the operator.
+  /// Serves the state that was read. Returns remarks for the operator.
   private func adopt(_ outcome: Recovery.Outcome) -> [String] {
     store.adopt(outcome.model, outcome.history)
     startKeeping(toldAfter: outcome.base)
     return outcome.remarks
   }
 
-  /// From now on the history is trimmed by age, too, and the journal looked after.
+  /// Starts trimming the history by age, and maintaining the journal.
   private func startKeeping(toldAfter: Revision = 0) {
     store.keeper.begin(toldAfter: toldAfter)
     store.keeper.lookLater(store)
@@ -84,10 +84,10 @@ struct StoreOpening {
     }
   }
 
-  /// Has the journal begin anew under the store's schema.
+  /// Rebases the journal to the store's schema.
   private func migrate(to text: String) throws(StoreError) -> [String] {
     guard store.journal.bounds.last > 0 else {
-      // There is nothing that could not go on, and no client that has seen anything.
+      // The store is empty, so there is nothing to convert, and no client that has seen anything.
       try StoreError.of { () throws(JournalError) in
         try store.journal.rebase(to: 0, schema: text, milliseconds: store.clock.now()) { nil }
       }

@@ -2,12 +2,12 @@ import Dispatch
 import Glibc
 import Support
 
-/// Remembers how far a journal has been acknowledged: written after each sync, never synced itself.
+/// The position up to which a journal has been acknowledged: written after each sync, never synced itself.
 ///
-/// SQLite ends its log at the first frame that is not whole, and says nothing. After a crash that is right, for what
-/// was cut off had not been acknowledged; where acknowledged frames were damaged later, it is a loss. This tells the
-/// two apart: what it names was on the disk before it was written, so a journal that ends before it has lost something.
-/// After a power failure it may lag behind the journal, and says nothing then.
+/// SQLite silently ends its log at the first incomplete frame. After a crash that is correct, because the lost part was
+/// not acknowledged; if acknowledged frames were damaged later, it is a loss. The mark distinguishes the two cases: the
+/// revision that it names was on the disk before the mark was written, so a journal that ends before it has lost
+/// something. After a power failure the mark may lag behind the journal, and then proves nothing.
 struct DurableWatermark {
   /// The last acknowledged revision.
   let revision: UInt64
@@ -16,7 +16,7 @@ struct DurableWatermark {
 
   private static let length = 24
 
-  /// The mark of a file; nil where there is none or it is not whole.
+  /// Reads the mark from a file; nil if there is none or it is incomplete.
   init?(contentsOf file: SystemFile) throws(JournalError) {
     guard lseek(file.descriptor, 0, SEEK_SET) == 0 else { return nil }
     var bytes = try file.read(Self.length)[...]
@@ -25,9 +25,9 @@ struct DurableWatermark {
     guard bytes.takeInteger(UInt64.self) == check else { return nil }
   }
 
-  /// The mark of a store; nil where there is none or it is not whole.
+  /// Reads the mark of a store; nil if there is none or it is incomplete.
   static func read(_ layout: JournalLayout) -> DurableWatermark? {
-    // A server may write it just now: what is half of each is whole the next time.
+    // A server may be writing it right now; a mark that is half old and half new is complete at the next attempt.
     for _ in 0..<3 {
       if let file = try? SystemFile(layout.mark, O_RDONLY), let mark = try? DurableWatermark(contentsOf: file) {
         return mark
@@ -42,8 +42,7 @@ struct DurableWatermark {
     self.digest = digest
   }
 
-  /// Writes the mark over the one before. That it cannot be written is no reason to stop: it then says less than it
-  /// could.
+  /// Overwrites the mark. A write error is ignored: the mark then proves less than it could.
   func write(to file: SystemFile) {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(Self.length)
@@ -52,24 +51,24 @@ struct DurableWatermark {
   }
 
   private var check: UInt64 {
-    // Each bit of either counts, and that is enough: the file is one sector, which is written whole or not at all.
+    // Each bit of either value counts, which suffices: the file fits in one sector, which is written completely or not
+    // at all.
     (revision &* 0x9E37_79B9_7F4A_7C15) ^ (digest.value << 32 | digest.value >> 32) ^ 0x6B65_7977_6179_0001
   }
 }
 
-/// What is found when a journal is opened: how far it reaches, after an end that was never acknowledged and is not
-/// whole has been cut off.
+/// The end of a journal as found on opening, after any unacknowledged and incomplete records were cut off.
 struct JournalOpening {
   private(set) var last: UInt64
   private(set) var tip: JournalDigest
   private(set) var remarks: [String] = []
 
-  /// Looks at the end of the journal. Throws `damaged` where something that was acknowledged is not there.
+  /// Checks the end of the journal. Throws `damaged` if acknowledged records are missing.
   init(_ database: JournalDatabase, _ head: JournalDatabase.Head, _ layout: JournalLayout) throws(JournalError) {
     last = max(head.base, try database.lastRevision() ?? head.base)
     tip = head.baseDigest
     guard let mark = try Self.mark(layout, &remarks) else {
-      // What was acknowledged is not known: everything has to be as it was written.
+      // The acknowledged revision is unknown: everything has to be as it was written.
       tip = try database.requireDigest(at: last, head)
       return
     }
@@ -78,7 +77,7 @@ struct JournalOpening {
         place: layout.database,
         reason: "it ends with revision \(last), and \(mark.revision) was acknowledged")
     }
-    // A mark from the base or before it was left by a power failure, and says no more than the base does.
+    // A mark at or before the base was left by a power failure, and proves no more than the base does.
     let known = max(mark.revision, head.base)
     tip = try database.requireDigest(at: known, head)
     if mark.revision > head.base, tip != mark.digest {
@@ -88,7 +87,7 @@ struct JournalOpening {
     try checkUnacknowledged(after: known, database, head)
   }
 
-  /// What comes after the last acknowledged record is taken as far as it is whole.
+  /// Keeps the records after the last acknowledged one as far as they are intact, and cuts off the rest.
   private mutating func checkUnacknowledged(
     after known: UInt64, _ database: JournalDatabase, _ head: JournalDatabase.Head
   ) throws(JournalError) {
@@ -120,7 +119,7 @@ struct JournalOpening {
   }
 }
 
-/// Syncs a file soon after it was written, for journals that do not do so at each write.
+/// Syncs a file soon after it was written, for journals that are not synced at each write.
 ///
 /// `isDirty` is all that changes. The work is done on one serial queue.
 final class LogFlusher: Sendable {
@@ -131,11 +130,11 @@ final class LogFlusher: Sendable {
   private let isStopped = Locked(false)
   private let target = Locked<Target?>(nil)
 
-  /// Whose file it is.
+  /// The owner of the file.
   struct Target: Sendable {
-    /// What a sync that begins now will have on the disk.
+    /// Returns the position that a sync starting now covers.
     let position: @Sendable () -> DurableWatermark?
-    /// What a sync had on the disk; nil where it failed.
+    /// Receives the position that a sync has covered; nil if the sync failed.
     let settle: @Sendable (DurableWatermark?) -> Void
   }
 
@@ -144,12 +143,12 @@ final class LogFlusher: Sendable {
     self.milliseconds = milliseconds
   }
 
-  /// From now on tells after each sync what came of it.
+  /// Sets the target that is notified after each sync.
   func start(_ target: Target) {
     self.target.withLock { $0 = target }
   }
 
-  /// Something was written: it is on the disk when the window is over.
+  /// Notes that something was written, and schedules a sync at the end of the window.
   func note() {
     let isFirst = isDirty.withLock { isDirty in
       defer { isDirty = true }
@@ -160,7 +159,7 @@ final class LogFlusher: Sendable {
 
   private func flush() {
     guard !isStopped.withLock({ $0 }), let target = target.withLock({ $0 }) else { return }
-    // Before the sync: what is written meanwhile may miss it, and asks for the next one.
+    // Before the sync: data written during it may not be covered, and schedules the next sync.
     isDirty.withLock { $0 = false }
     let position = target.position()
     do throws(JournalError) {
@@ -171,7 +170,7 @@ final class LogFlusher: Sendable {
     }
   }
 
-  /// Ends it; what is not synced yet is left to the owner of the file.
+  /// Stops the flusher; the owner of the file is responsible for data that is not synced yet.
   func stop() {
     isStopped.withLock { $0 = true }
     queue.sync {}

@@ -2,10 +2,10 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// The SQLite database of a journal: its tables, and what reads and writes them. Knows nothing of locks, marks and
-/// snapshots.
+/// The SQLite database of a journal: its tables, and the code that reads and writes them. Independent of locks, marks
+/// and snapshots.
 struct JournalDatabase: Sendable {
-  /// The one row that says what the journal is and where its records begin.
+  /// The single row that identifies the journal and tells where its records begin.
   struct Head: Hashable, Codable {
     var epoch: String
     var schema: String
@@ -13,26 +13,26 @@ struct JournalDatabase: Sendable {
     var baseDigest: JournalDigest
   }
 
-  /// What a database is opened for.
+  /// The purpose for which a database is opened.
   enum Mode {
-    /// A commit that is answered is on the disk.
+    /// Commits are on the disk before they are acknowledged.
     case synced
-    /// A commit is in order, and on the disk a little later.
+    /// Commits are in order, and reach the disk a little later.
     case relaxed
-    /// Another process may write.
+    /// Read only; another process may write.
     case readOnly
   }
 
   private let pool: DatabasePool
   private let path: String
-  /// GRDB does not protect a reader of a pool that is being closed: its connection would be gone under it.
+  /// GRDB does not protect a reader while its pool is closed: its connection would be closed while in use.
   private let gate = UseGate()
 
-  /// Opens the database, and makes its tables where there are none. Throws `unusable` for one that a later version of
-  /// Keyway has made.
+  /// Opens the database, and creates its tables if there are none. Throws `unusable` if a later version of Keyway made
+  /// it.
   init(_ path: String, _ mode: Mode) throws(JournalError) {
     self.path = path
-    // SQLite would make it for all to read; its log gets what the database has.
+    // SQLite would create a file that all users can read; its log gets the same permissions as the database.
     if mode != .readOnly, !SystemFile.exists(path) { _ = try SystemFile(path, O_RDWR | O_CREAT) }
     do {
       var configuration = Configuration()
@@ -43,7 +43,7 @@ struct JournalDatabase: Sendable {
       if mode != .readOnly {
         try pool.writeWithoutTransaction { db in
           try db.execute(sql: "PRAGMA synchronous = \(mode == .synced ? "FULL" : "NORMAL")")
-          // Done by the writer once it has answered, see `checkpoint`.
+          // The writer does this after it has responded, see `checkpoint`.
           try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
           Self.keepLog(db, true)
         }
@@ -58,7 +58,7 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// Every form that the tables have had, from the first on.
+  /// Every version of the tables, from the first on.
   private static var migrator: DatabaseMigrator {
     var migrator = DatabaseMigrator()
     migrator.registerMigration("1: records and head") { db in
@@ -70,25 +70,25 @@ struct JournalDatabase: Sendable {
           """)
     }
     migrator.registerMigration("2: revocations of tokens") { db in
-      // The sub is a blob: its bytes count, and may have a zero among them.
+      // The sub is a blob: it is compared by its bytes, which may include a zero.
       try db.execute(
         sql: """
           CREATE TABLE revocation (
             subject BLOB PRIMARY KEY, milliseconds INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;
           """)
     }
-    // Earlier versions cannot read them.
+    // Earlier versions cannot read such snapshots.
     migrator.registerMigration("3: two revisions of an object in snapshots") { _ in }
     return migrator
   }
 
   // MARK: Reading
 
-  /// The head, nil where there is none.
+  /// Returns the head; nil if there is none.
   func head() throws(JournalError) -> Head? {
     try reading { db in
       guard let row = try Row.fetchOne(db, sql: "SELECT content, digest FROM head") else { return nil }
-      // Where the file is damaged anything may stand there, of any type.
+      // A damaged file may hold anything here, of any type.
       guard let content = String.fromDatabaseValue(row[0]), let digest = Int64.fromDatabaseValue(row[1]),
         JournalDigest.start.linked(to: Array(content.utf8)).value == UInt64(bitPattern: digest)
       else {
@@ -98,15 +98,15 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// The last revision, nil where there is no record.
+  /// Returns the last revision; nil if there is no record.
   func lastRevision() throws(JournalError) -> UInt64? {
     try reading { db in
       try Int64.fetchOne(db, sql: "SELECT max(revision) FROM record").map(UInt64.init(bitPattern:))
     }
   }
 
-  /// The digest at a revision: the head's where the records begin, otherwise the one that stands with the record,
-  /// unchecked; nil where there is none.
+  /// Returns the digest at a revision: the head's if the records begin there, otherwise the one stored with the record,
+  /// unchecked; nil if there is none.
   func digest(at revision: UInt64, _ head: Head) throws(JournalError) -> JournalDigest? {
     if revision == head.base { return head.baseDigest }
     return try reading { db in
@@ -116,14 +116,14 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// The same; throws `damaged` where there is none.
+  /// Returns the digest at a revision, as `digest(at:_:)` does, but throws `damaged` if there is none.
   func requireDigest(at revision: UInt64, _ head: Head) throws(JournalError) -> JournalDigest {
     guard let digest = try digest(at: revision, head) else { throw missing(revision) }
     return digest
   }
 
-  /// Gives the records after a revision, as far as they follow on one another and on the digest there, until `receive`
-  /// says that it has enough. Throws `damaged` where one does not. Gives how far it came.
+  /// Passes the records after a revision to `receive`, as long as they follow on one another and on the digest there,
+  /// until `receive` returns false. Throws `damaged` for the first one that does not. Returns the last revision read.
   func read(
     after revision: UInt64, _ digest: JournalDigest, through last: UInt64,
     _ receive: (JournalRecord, JournalDigest) throws -> Bool
@@ -150,8 +150,8 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// The record and its digest in the row that a statement stands at; nil where something else is there: where the file
-  /// is damaged, anything may be. SQLite's own functions read it: GRDB's convert and allocate.
+  /// Returns the record and its digest in the current row of a statement; nil if the row holds something else, since a
+  /// damaged file may hold anything. Uses SQLite's own functions: GRDB's convert and allocate.
   private static func record(of row: SQLiteStatement) -> (JournalRecord, digest: UInt64)? {
     guard (CInt(0)...2).allSatisfy({ sqlite3_column_type(row, $0) == SQLITE_INTEGER }) else { return nil }
     let body = UnsafeRawBufferPointer(start: sqlite3_column_blob(row, 3), count: Int(sqlite3_column_bytes(row, 3)))
@@ -181,7 +181,7 @@ struct JournalDatabase: Sendable {
       try pool.writeWithoutTransaction { db in
         // A single statement is a transaction of its own.
         guard entries.count > 1 else { return try Self.insert(entries, db) }
-        // Prepared once, where GRDB's own would be compiled for every batch.
+        // Prepared once, since GRDB's own statement would be compiled for every batch.
         try db.cachedStatement(sql: "BEGIN IMMEDIATE TRANSACTION").execute()
         do {
           try Self.insert(entries, db)
@@ -194,7 +194,7 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// How many records one statement writes, where there are as many: each execution has its price.
+  /// The number of records that one statement writes, if there are as many, since each execution has a cost.
   private static let rowsPerStatement = 16
 
   private static func insert(
@@ -209,21 +209,21 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// Runs an insertion with the values of these records, which SQLite's own functions bind: GRDB's arguments cost nine
-  /// allocations for each, a fifth of what a write allocates on the writer's thread.
+  /// Runs an insertion with the values of these records, bound by SQLite's own functions: GRDB's arguments cost nine
+  /// allocations each, a fifth of what a write allocates on the writer's thread.
   private static func execute(
     _ insertion: Statement, of entries: ArraySlice<(record: JournalRecord, digest: JournalDigest)>
   ) throws {
-    // GRDB runs no statement whose arguments were not set. These bind nothing, so that what is bound below stays.
+    // GRDB does not run a statement whose arguments were not set. These bind nothing, so that the bindings below stay.
     insertion.setUncheckedArguments(StatementArguments())
     let statement = insertion.sqliteStatement
     var bodies: [UInt8] = []
     bodies.reserveCapacity(entries.reduce(1) { $0 + $1.record.body.count })
     for entry in entries { bodies += entry.record.body }
-    // One more, as no bytes have no address, and SQLite takes that for NULL.
+    // One more byte, since an empty buffer has no address, which SQLite takes for NULL.
     bodies.append(0)
     try bodies.withUnsafeBytes { bytes in
-      // SQLite reads the bytes where they are, and forgets them before they go.
+      // SQLite reads the bytes in place, so the bindings are cleared before the bytes are freed.
       defer { sqlite3_clear_bindings(statement) }
       var (index, offset) = (CInt(0), 0)
       for (record, digest) in entries {
@@ -249,8 +249,8 @@ struct JournalDatabase: Sendable {
   private static let multipleInsertion =
     singleInsertion + String(repeating: ", (?, ?, ?, ?)", count: rowsPerStatement - 1)
 
-  /// Writes the head, and takes records away, in one transaction, which also says that the log is needed where
-  /// `isLogNeeded` does; see `requireLog`.
+  /// Writes the head and removes records, in one transaction. With `isLogNeeded` it also records that the log is
+  /// needed; see `requireLog`.
   func write(
     _ head: Head, removingAfter last: UInt64? = nil, removingUpTo base: UInt64? = nil, isLogNeeded: Bool = false
   ) throws(JournalError) {
@@ -272,8 +272,8 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// Takes away the oldest records up to a revision: as many as `limit`, and no more than have `bytes`, but for the
-  /// first. False where there are none left.
+  /// Removes the oldest records up to a revision: at most `limit` of them, and at most `bytes` in total, but at least
+  /// one. Returns false if none are left.
   func remove(upTo base: UInt64, limit: Int, bytes: Int) throws(JournalError) -> Bool {
     try writing { db in
       let oldest = try Row.fetchCursor(
@@ -292,8 +292,8 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// Puts what the log has in its place in the database, so that the log is written from its beginning again. False
-  /// where some of it has to wait for those who read what was there before.
+  /// Moves the log's contents into the database, so that the log is written from its beginning again. Returns false if
+  /// a part has to wait for readers of an earlier state.
   @discardableResult
   func checkpoint() throws(JournalError) -> Bool {
     try using { pool in
@@ -302,21 +302,21 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// Gives the room of records that were taken away back to the file system.
+  /// Returns the space of removed records to the file system.
   func shrink() throws(JournalError) {
     try using { try $0.vacuum() }
     try settle()
   }
 
-  /// Puts everything that the log has in its place, with a sync, and leaves the log empty: then the database is one
-  /// file.
+  /// Moves everything from the log into the database, with a sync, and empties the log, so that the database is a
+  /// single file.
   private func emptyLog() throws(JournalError) {
     try using { try $0.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) } }
   }
 
-  /// Says in the database that it is not whole without its log, which is not empty then, nor removed when the database
-  /// is closed. True where that is on the disk in its place; while another process reads, it comes there with a later
-  /// `checkpoint`.
+  /// Records in the database that it is incomplete without its log, which is then neither empty nor removed when the
+  /// database is closed. Returns true if this is on the disk in the database itself; while another process reads, a
+  /// later `checkpoint` moves it there.
   func requireLog() throws(JournalError) -> Bool {
     try using { pool in try pool.writeWithoutTransaction(Self.writeLogIsNeeded) }
     return try checkpoint()
@@ -327,8 +327,9 @@ struct JournalDatabase: Sendable {
     try db.execute(sql: "PRAGMA user_version = \(DatabaseHeader.logIsNeeded)")
   }
 
-  /// Puts everything in the database, with a sync, and says there that it is whole by itself. It never says so before
-  /// it is, and the log is not empty before it says so: whenever the process ends, one of them is true.
+  /// Moves everything into the database, with a sync, and records there that it is complete without its log. It never
+  /// records this before it is so, and the log is not emptied before it is recorded: whenever the process ends, the
+  /// database is complete or the log is there.
   func settle() throws(JournalError) {
     guard try checkpoint() else { throw .refused("\(path): another process reads it") }
     try using { pool in
@@ -338,18 +339,18 @@ struct JournalDatabase: Sendable {
     try using { pool in pool.writeWithoutTransaction { db in Self.keepLog(db, false) } }
   }
 
-  /// Whether SQLite leaves the log where it is when the last connection is closed (`SQLITE_FCNTL_PERSIST_WAL`).
+  /// Sets whether SQLite keeps the log when the last connection is closed (`SQLITE_FCNTL_PERSIST_WAL`).
   private static func keepLog(_ db: Database, _ isKept: Bool) {
     var value: CInt = isKept ? 1 : 0
     sqlite3_file_control(db.sqliteConnection, nil, SQLITE_FCNTL_PERSIST_WAL, &value)
   }
 
-  /// Ends the use of the database, once every use of it has ended.
+  /// Closes the database, after waiting for every use to end.
   func close() {
     if gate.close() { try? pool.close() }
   }
 
-  /// Writes a database that is closed again, with nothing left in its log.
+  /// Writes a database and closes it, with nothing left in its log.
   static func write(to path: String, _ fill: (JournalDatabase) throws(JournalError) -> Void) throws(JournalError) {
     let database = try JournalDatabase(path, .synced)
     do throws(JournalError) {
@@ -365,7 +366,7 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// Does something with the pool while it cannot be closed.
+  /// Runs `body` with the pool, which cannot be closed in the meantime.
   private func using<Result>(_ body: (DatabasePool) throws -> Result) throws(JournalError) -> Result {
     guard gate.enter() else { throw .refused("\(path): it is closed") }
     defer { gate.leave() }
@@ -405,7 +406,7 @@ struct JournalDatabase: Sendable {
 
   // MARK: Revocations
 
-  /// All of them, by the bytes of their `sub`. Throws `damaged` where one is not what was written.
+  /// Returns all revocations, ordered by the bytes of their `sub`. Throws `damaged` if one is not as it was written.
   func revocations() throws(JournalError) -> [Revocation] {
     var found: [Revocation] = []
     try readRevocations { revocation throws(JournalError) in
@@ -415,7 +416,7 @@ struct JournalDatabase: Sendable {
     return found
   }
 
-  /// Those of a store that is to be replaced, as far as they can be read: who was shut out stays so.
+  /// Returns the readable revocations of a store that is to be replaced, so that revoked tokens stay revoked.
   static func revocations(in layout: JournalLayout) -> [Revocation] {
     guard SystemFile.exists(layout.database), let database = try? JournalDatabase(layout.database, .readOnly) else {
       return []
@@ -424,22 +425,22 @@ struct JournalDatabase: Sendable {
     return (try? database.wholeRevocations()) ?? []
   }
 
-  /// Those that are what was written.
+  /// Returns the revocations that are as they were written.
   func wholeRevocations() throws(JournalError) -> [Revocation] {
     var found: [Revocation] = []
     try readRevocations { if let revocation = $0 { found.append(revocation) } }
     return found
   }
 
-  /// Gives every row; nil for one that is not what was written.
+  /// Passes every row to `receive`; nil for one that is not as it was written.
   private func readRevocations(_ receive: (Revocation?) throws -> Void) throws(JournalError) {
     try reading { db in
-      // A store of a version without them that is only read has no such table.
+      // A store of an older version that is only read lacks this table.
       guard try db.tableExists("revocation") else { return }
       let rows = try Row.fetchCursor(
         db, sql: "SELECT subject, milliseconds, digest FROM revocation ORDER BY subject")
       while let row = try rows.next() {
-        // Where the file is damaged anything may stand there, of any type.
+        // A damaged file may hold anything here, of any type.
         guard let bytes = Data.fromDatabaseValue(row[0]), let subject = String(validating: bytes, as: UTF8.self),
           let milliseconds = Int64.fromDatabaseValue(row[1]), let digest = Int64.fromDatabaseValue(row[2]),
           case let revocation = Revocation(subject: subject, milliseconds: milliseconds),
@@ -457,7 +458,7 @@ struct JournalDatabase: Sendable {
     .damaged(place: path, reason: "a revocation of tokens is not what was written")
   }
 
-  /// Writes revocations, each in the place of one of the same `sub`, in one transaction with one sync.
+  /// Writes revocations, each replacing one of the same `sub`, in one transaction with one sync.
   func write(_ revocations: [Revocation]) throws(JournalError) {
     guard !revocations.isEmpty else { return }
     try writing { db in
@@ -471,7 +472,7 @@ struct JournalDatabase: Sendable {
     }
   }
 
-  /// Writes the revocation of a `sub`, or takes it away.
+  /// Writes the revocation of a `sub`; nil removes it.
   func setRevocation(of subject: String, to milliseconds: Int64?) throws(JournalError) {
     if let milliseconds { return try write([Revocation(subject: subject, milliseconds: milliseconds)]) }
     try writing { db in
@@ -480,7 +481,7 @@ struct JournalDatabase: Sendable {
   }
 }
 
-/// Keeps a resource from being closed while it is in use, and from being used afterwards.
+/// Prevents a resource from being closed while it is in use, and from being used after it was closed.
 ///
 /// Sendable although it holds a class that is not: `NSCondition` is its own lock, and guards both variables.
 private final class UseGate: @unchecked Sendable {
@@ -488,7 +489,7 @@ private final class UseGate: @unchecked Sendable {
   private var users = 0
   private var isClosed = false
 
-  /// Begins a use, to be ended by `leave`. False once it is closed: then there is none.
+  /// Begins a use, which `leave` ends. Returns false, without beginning one, if the resource is closed.
   func enter() -> Bool {
     condition.lock()
     defer { condition.unlock() }
@@ -505,8 +506,8 @@ private final class UseGate: @unchecked Sendable {
     condition.unlock()
   }
 
-  /// Admits no further use, and returns when every use has ended. False where it was closed already. Not to be called
-  /// during a use.
+  /// Admits no further use, and returns when every use has ended. Returns false if it was already closed. Must not be
+  /// called during a use.
   func close() -> Bool {
     condition.lock()
     defer { condition.unlock() }

@@ -1,57 +1,56 @@
 import Glibc
 import Support
 
-/// Where a store's files are in its directory.
+/// The paths of a store's files in its directory.
 struct JournalLayout: Sendable {
   /// The directory.
   let directory: String
 
-  /// Names the process that has the store.
+  /// The lock file, which names the process that uses the store.
   var lock: String { "\(directory)/lock" }
   /// The records, in an SQLite database.
   var database: String { "\(directory)/journal.sqlite" }
-  /// What SQLite has written and not yet put in its place.
+  /// The transactions that SQLite has written and not yet moved into the database.
   var databaseLog: String { "\(database)-wal" }
-  /// How far the records have been acknowledged.
+  /// The mark: the position up to which the records have been acknowledged.
   var mark: String { "\(directory)/acknowledged" }
   /// The snapshots.
   var snapshots: String { "\(directory)/snapshots" }
 
-  /// True if the directory has a store, or what is left of one.
+  /// True if the directory has a store, or the remains of one.
   var hasStore: Bool { SystemFile.exists(database) || SystemFile.exists(mark) }
 
-  /// Everything that a store is made of, once it is made.
+  /// All files of a store once it exists.
   var all: [String] { [lock, database, databaseLog, "\(database)-shm", mark, snapshots] }
-  /// Where a restore puts a store together, before it takes its place.
+  /// The directory in which a restore builds a store before it moves it into place.
   var restoring: String { "\(directory)/restoring" }
 
-  /// The file of a snapshot.
+  /// Returns the path of a snapshot.
   func snapshot(_ revision: UInt64) -> String {
     "\(snapshots)/\(revision.padded(to: 20)).snapshot"
   }
 
-  /// The revision that the name of a snapshot's file says; nil where it is no such name.
+  /// Returns the revision in the name of a snapshot's file; nil if the name is not that of a snapshot.
   static func revision(ofSnapshot name: String) -> UInt64? {
     guard name.hasSuffix(".snapshot") else { return nil }
     return UInt64(name.dropLast(".snapshot".count))
   }
 }
 
-/// Holds a store for one process, until this is let go or the process ends, however it does.
+/// The lock of a store for one process, held until it is released or the process ends for any reason.
 ///
-/// Two files are locked. `lock` says which process it is, and is there before any other file. The database is what must
-/// not have two writers: a lock of that very file holds whatever becomes of `lock`. It is `flock`'s, which has nothing
-/// to do with the locks of byte ranges that SQLite takes on the same file, so those who only read are not hindered.
+/// Two files are locked. `lock` names the process, and exists before any other file. The database is the file that must
+/// not have two writers: its own lock holds whatever happens to `lock`. It is a lock by `flock`, independent of the
+/// byte-range locks that SQLite takes on the same file, so that readers are not blocked.
 final class DirectoryLock: Sendable {
   private let file: FileLock
   private let database: FileLock?
 
-  /// Takes the store of a directory, or throws `inUse` with the process that has it. Where there is no database,
-  /// `allow` is asked, with `lock` held, whether one may be made, by throwing where it may not; without `allow`, none
-  /// is made.
+  /// Locks the store of a directory, or throws `inUse` with the process that holds it. If there is no database, calls
+  /// `allow`, with `lock` held, which throws if none may be created; without `allow`, none is created.
   ///
-  /// To be made before SQLite opens the database and let go after it has closed it: closing any descriptor of a file
-  /// ends all locks of byte ranges that the process has on it.
+  /// Create the lock before SQLite opens the database, and release it after SQLite has closed it: closing any
+  /// descriptor of a file ends all byte-range locks that the process has on it.
   init(_ layout: JournalLayout, creating allow: (() throws(JournalError) -> Void)? = nil) throws(JournalError) {
     let lock = try SystemFile(layout.lock, O_RDWR | O_CREAT)
     guard let file = FileLock(lock) else {
@@ -75,22 +74,22 @@ final class DirectoryLock: Sendable {
     file.sign()
   }
 
-  /// Which file the locked database is; nil where there was none.
+  /// The identity of the locked database file; nil if there was none.
   var databaseIdentity: FileIdentity? { database.flatMap { FileIdentity($0.file) } }
 
-  /// Lets the store go.
+  /// Releases both locks.
   func release() {
     database?.release()
     file.release()
   }
 }
 
-/// A file under `flock`, until this is released or let go. Closing the descriptor does not do: a child that is between
-/// `fork` and `exec` at that moment has another, with the same lock.
+/// A file locked by `flock` until it is released or deallocated. Closing the descriptor does not suffice: a child
+/// process between `fork` and `exec` at that moment has a copy of it, with the same lock.
 private final class FileLock: Sendable {
   let file: SystemFile
 
-  /// Takes the lock; nil where another open file has it.
+  /// Takes the lock; nil if another open file holds it.
   init?(_ file: SystemFile) {
     guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else { return nil }
     self.file = file
@@ -98,8 +97,7 @@ private final class FileLock: Sendable {
 
   deinit { release() }
 
-  /// Writes the process into the file, for operators who ask which one has it: that it cannot be written is no reason
-  /// not to go on.
+  /// Writes the process ID to the file, for operators who look for the process. A write error is ignored.
   func sign() {
     _ = ftruncate(file.descriptor, 0)
     _ = file.write(Array("\(getpid())\n".utf8), at: 0)
@@ -110,35 +108,35 @@ private final class FileLock: Sendable {
   }
 }
 
-/// The database and the log that a journal has open, and whether they are still what has these names: where the
-/// directory was removed, moved or replaced, what is written to them is lost.
+/// The database and the log that a journal has open, and the check that they still have these names: if the directory
+/// was removed, moved or replaced, writes to them are lost.
 struct StoreFiles: Sendable {
   private let layout: JournalLayout
   private let database: FileIdentity?
   private let log: FileIdentity?
 
-  /// The files of a store whose database SQLite has opened just now; it may have made the log anew. Without a lock the
-  /// journal is only read, and nothing is ever missed.
+  /// Creates the files of a store whose database SQLite has just opened; SQLite may have recreated the log. Without a
+  /// lock the journal is only read, and the checks always succeed.
   init(_ layout: JournalLayout, _ lock: DirectoryLock?) {
     self.layout = layout
     database = lock?.databaseIdentity
     log = database == nil ? nil : FileIdentity(path: layout.databaseLog)
   }
 
-  /// Throws `untrusted` where the database or its log are gone.
+  /// Throws `untrusted` if the database or its log is gone.
   func require() throws(JournalError) {
     try requireDatabase()
     guard let log, FileIdentity(path: layout.databaseLog) != log else { return }
     throw Self.gone(layout.databaseLog)
   }
 
-  /// The same of the database alone.
+  /// Throws `untrusted` if the database is gone.
   func requireDatabase() throws(JournalError) {
     guard let database, FileIdentity(path: layout.database) != database else { return }
     throw Self.gone(layout.database)
   }
 
-  /// Throws where there is no room for so many bytes: writes a file as long, and takes it away again.
+  /// Throws if there is no space for so many bytes: writes a file of that size and removes it.
   func requireRoom(_ bytes: Int) throws(JournalError) {
     let path = "\(layout.directory)/probe"
     do throws(JournalError) {
@@ -158,19 +156,19 @@ struct StoreFiles: Sendable {
   }
 }
 
-/// What a database's file says of itself, without its log: a number at a fixed place of SQLite's header ("The Database
-/// File Format", section 1.3.14), which Keyway uses to remember whether the log has a part of the store.
+/// The state recorded in a database's file, without its log: a number at a fixed place of SQLite's header ("The
+/// Database File Format", section 1.3.14), which Keyway uses to record whether the log holds a part of the store.
 ///
-/// While a store is open, acknowledged transactions are in the log, and reach the database later. Without that file a
-/// copy looks like an older store, or an empty one. So the number is in the database before the first transaction is in
-/// the log, and is taken back by a clean stop, once everything is in the database.
+/// While a store is open, acknowledged transactions are in the log, and reach the database later. Without the log, a
+/// copy looks like an older store, or an empty one. Therefore the number is in the database before the first
+/// transaction is in the log, and a clean stop resets it once everything is in the database.
 enum DatabaseHeader {
   private static let offset: off_t = 60
-  /// The value of `user_version` while the log is needed; 0, which SQLite begins with, says that it is not.
+  /// The value of `user_version` while the log is needed; 0, SQLite's default, means that it is not.
   static let logIsNeeded: Int32 = 1
 
-  /// Whether a store is not whole without its log, which is not there. Not to be asked by a process while SQLite has
-  /// the database open in it, since closing the file ends SQLite's locks.
+  /// Returns true if a store is incomplete without its log, and the log is missing. Must not be called in a process in
+  /// which SQLite has the database open, since closing the file ends SQLite's locks.
   static func isLogMissing(_ layout: JournalLayout) -> Bool {
     guard SystemFile.size(of: layout.databaseLog) == 0, let file = try? SystemFile(layout.database, O_RDONLY) else {
       return false
@@ -180,7 +178,7 @@ enum DatabaseHeader {
     return count == 4 && Int32(bitPattern: UInt32(bigEndian: number)) == logIsNeeded
   }
 
-  /// What is wrong where the log is missing.
+  /// Returns the error for a missing log.
   static func missingLog(_ layout: JournalLayout) -> JournalError {
     .damaged(
       place: layout.databaseLog,

@@ -4,10 +4,10 @@ import Support
 /// A journal in a directory: records in an SQLite database (write-ahead log, one sync for each batch), snapshots in
 /// files beside it.
 ///
-/// `state` is all that changes, under its lock, which is held for a look and never while a disk works: the writer alone
-/// changes it. Lock order: none is held with another.
+/// Only `state` changes, under its lock, which is held only briefly and never during disk access; only the writer
+/// changes it. Lock order: no lock is held together with another.
 package final class SQLiteJournal: TransactionJournal {
-  /// When records are on the disk.
+  /// The time at which records are on the disk.
   package enum Durability: Hashable, Sendable {
     /// Before `append` returns.
     case synced
@@ -22,13 +22,13 @@ package final class SQLiteJournal: TransactionJournal {
     var last: UInt64
     /// The digest of the chain at `last`.
     var tip: JournalDigest
-    /// Why nothing may be appended until `recover` has succeeded.
+    /// The reason why nothing may be appended until `recover` has succeeded; nil if there is none.
     var untrustedReason: String?
     var files: StoreFiles
-    /// Whether the database says that it is not whole without its log, as it has to before anything is written: nil
-    /// before it was told so, false while that waits for readers to come to its place.
+    /// True if the database records that it is incomplete without its log, which is required before anything is
+    /// written; nil before this was recorded, and false while it waits for readers and is not in its place yet.
     var isLogRequired: Bool?
-    /// About how many pages the log has that are not in their place yet.
+    /// The approximate number of pages in the log that are not in the database yet.
     var logPages = 0
     var isClosed = false
   }
@@ -37,30 +37,30 @@ package final class SQLiteJournal: TransactionJournal {
   private let durability: Durability
   private let state: Locked<State>
   private let arrivals = ArrivalSignal()
-  /// What was found on opening that its owner should know: what was cut off, and why.
+  /// Remarks found on opening: what was cut off, and why.
   package let remarks: [String]
 
-  /// Nil where the journal is only read.
+  /// The lock of the directory; nil if the journal is only read.
   private let lock: DirectoryLock?
   private let mark: SystemFile?
   private let flusher: LogFlusher?
-  /// Held while the journal compacts, recovers or begins anew, so that these come one after the other. No other lock is
+  /// Held while the journal compacts, recovers or is rebased, so that these run one after the other. No other lock is
   /// held when it is taken.
   private let maintenance = Locked(())
 
-  /// The most pages, of 4096 bytes, that the log may have before `maintain` puts them in their place.
+  /// The number of 4096-byte pages in the log above which `maintain` moves them into the database.
   private static let logPageLimit = 2000
-  /// The most records that are taken away in one transaction, and the most bytes of them, so that appending need not
-  /// wait for long: of a long one each page is read.
+  /// The maximum number of records removed in one transaction, and the maximum of their bytes, so that appending does
+  /// not wait for long: each page of a long record is read.
   private static let (removalLimit, removalBytes) = (2000, 1 << 20)
-  /// Between two of these, in microseconds.
+  /// The pause between two of these transactions, in microseconds.
   private static let removalPause: UInt32 = 5000
 
-  /// Opens the journal of a directory, or makes one that is what `identity` says where there is none.
+  /// Opens the journal of a directory, or creates one with `identity` if there is none.
   ///
-  /// Throws `inUse` where another process has it, `unusable` where a later version has made it, `damaged` where what
-  /// was acknowledged is not there. A last record that was never acknowledged and is not whole is cut off, and
-  /// `remarks` says so.
+  /// Throws `inUse` if another process uses it, `unusable` if a later version made it, and `damaged` if acknowledged
+  /// records are missing. Records at the end that were never acknowledged and are incomplete are cut off, and `remarks`
+  /// reports this.
   package init(directory: String, durability: Durability, identity: () -> JournalIdentity) throws(JournalError) {
     let layout = JournalLayout(directory: directory)
     self.layout = layout
@@ -108,7 +108,7 @@ package final class SQLiteJournal: TransactionJournal {
       LogFlusher.Target(position: { [weak self] in self?.present }, settle: { [weak self] in self?.settle($0) }))
   }
 
-  /// Throws where anything of a store is left, or of one that was to come: a new one must not be made in its place.
+  /// Throws if there are remains of a store or of an interrupted restore: a new store must not be created in its place.
   private static func requireNothing(in layout: JournalLayout) throws(JournalError) {
     let isEmpty = try SystemFile.names(in: layout.snapshots).allSatisfy {
       JournalLayout.revision(ofSnapshot: $0) == nil
@@ -121,7 +121,8 @@ package final class SQLiteJournal: TransactionJournal {
     }
   }
 
-  /// Opens the journal of a directory to be read, also while another process has it: changes nothing, cuts nothing off.
+  /// Opens the journal of a directory for reading, even while another process uses it: changes nothing and cuts nothing
+  /// off.
   package init(reading directory: String) throws(JournalError) {
     layout = JournalLayout(directory: directory)
     durability = .synced
@@ -147,18 +148,18 @@ package final class SQLiteJournal: TransactionJournal {
     close()
   }
 
-  /// What the journal is.
+  /// The epoch and the schema of the journal.
   package var identity: JournalIdentity {
     state.withLock { JournalIdentity(epoch: $0.head.epoch, schema: $0.head.schema) }
   }
 
-  /// How far it reaches.
+  /// The revisions that the journal holds.
   package var bounds: JournalBounds { state.withLock { JournalBounds(base: $0.head.base, last: $0.last) } }
 
-  /// Where its files are.
+  /// The directory of the files.
   package var directory: String? { layout.directory }
 
-  /// Whether it ends with the process.
+  /// Always false: the journal outlives the process.
   package var isVolatile: Bool { false }
 
   // MARK: Records
@@ -181,7 +182,7 @@ package final class SQLiteJournal: TransactionJournal {
     try noting { () throws(JournalError) in
       try requireLog(of: database)
       try database.append(entries)
-      // Before anything is acknowledged: what was written into files that are gone is lost.
+      // Before anything is acknowledged: writes to files that are gone are lost.
       try files.require()
     }
     let end = expected + UInt64(records.count)
@@ -226,10 +227,10 @@ package final class SQLiteJournal: TransactionJournal {
     return try database.digest(at: revision, head)
   }
 
-  /// What is open.
+  /// The open files.
   private var files: StoreFiles { state.withLock { $0.files } }
 
-  /// The database, the last revision and the digest there, unless nothing may be written.
+  /// Returns the database, the last revision and the digest there. Throws if nothing may be written.
   private func usable() throws(JournalError) -> (JournalDatabase, UInt64, JournalDigest) {
     try state.withLock { state throws(JournalError) in
       if state.isClosed { throw JournalError.unusable("the journal is closed") }
@@ -245,7 +246,7 @@ package final class SQLiteJournal: TransactionJournal {
   package func maintain() {
     guard let (database, _, _) = try? usable() else { return }
     guard state.withLock({ $0.logPages > Self.logPageLimit }) else { return }
-    // One that fails is made again: what the log has is written to its place anew, from the log.
+    // A failed checkpoint is repeated: the pages are then written to their place again, from the log.
     _ = try? database.checkpoint()
     state.withLock { $0.logPages = 0 }
   }
@@ -277,13 +278,13 @@ package final class SQLiteJournal: TransactionJournal {
       upTo: revision, limit: Self.removalLimit, bytes: Self.removalBytes)
     {
       state.withLock { $0.logPages += 8 }
-      // Writers come first.
+      // Lets writers go first.
       usleep(Self.removalPause)
     }
   }
 
-  /// Does something that writes; where it is not known what came of it, nothing is appended until `recover` has found
-  /// out.
+  /// Runs `body`, which writes. If its outcome is unknown after an error, nothing is appended until `recover` has
+  /// determined it.
   private func noting(_ body: () throws(JournalError) -> Void) throws(JournalError) {
     do throws(JournalError) {
       try body()
@@ -293,13 +294,13 @@ package final class SQLiteJournal: TransactionJournal {
     }
   }
 
-  /// Gives the room of what was taken away back to the file system. Nothing else may be going on.
+  /// Returns the space of removed records to the file system. Must not run concurrently with anything else.
   package func shrink() throws(JournalError) {
     try usable().0.shrink()
     state.withLock { $0.isLogRequired = nil }
   }
 
-  /// To be called before anything is written; does something the first time.
+  /// Records that the log is needed. Called before each write; does something only the first time.
   private func requireLog(of database: JournalDatabase) throws(JournalError) {
     guard state.withLock({ $0.isLogRequired }) == nil else { return }
     let isInPlace = try database.requireLog()
@@ -308,7 +309,7 @@ package final class SQLiteJournal: TransactionJournal {
 
   private var present: DurableWatermark { state.withLock { DurableWatermark(revision: $0.last, digest: $0.tip) } }
 
-  /// What was written up to there has been synced; with nil, syncing has failed.
+  /// Records that everything up to a position has been synced; nil if the sync failed.
   private func settle(_ position: DurableWatermark?) {
     if let position, let mark { return position.write(to: mark) }
     state.withLock { $0.untrustedReason = "\(layout.databaseLog): cannot be synced" }
@@ -325,11 +326,11 @@ package final class SQLiteJournal: TransactionJournal {
       )
     }
     guard let (database, position) = closed else { return }
-    // Where it cannot be done, because another process reads just now or the disk fails, the next start finds it in the
-    // log, which stays.
+    // If this fails because another process is reading or the disk fails, the next start finds everything in the log,
+    // which stays.
     if mark != nil, (try? files.requireDatabase()) != nil { try? database.settle() }
     database.close()
-    // Closing has put everything in its place, with a sync.
+    // Closing has moved everything into the database, with a sync.
     if let mark { position?.write(to: mark) }
     lock?.release()
     arrivals.announce(.max)
@@ -345,7 +346,7 @@ package final class SQLiteJournal: TransactionJournal {
       guard let revision = JournalLayout.revision(ofSnapshot: name), revision >= head.base, revision <= last,
         let file = try? SnapshotFile(path: "\(layout.snapshots)/\(name)"), file.header.revision == revision
       else { continue }
-      // One of another epoch, or of a chain that this is not, would bring back what was never here.
+      // A snapshot of another epoch, or of a different chain, would restore records that were never here.
       let digest = try database.digest(at: revision, head)
       guard file.header.epoch == head.epoch, file.header.schema == head.schema, file.header.digest == digest else {
         continue
@@ -405,7 +406,7 @@ package final class SQLiteJournal: TransactionJournal {
     let digest = JournalDigest.rebased(to: revision, schema: schema)
     let header = SnapshotFile.Header(
       epoch: head.epoch, revision: revision, digest: digest, milliseconds: milliseconds, schema: schema)
-    // Until the head names it, it is not taken for one of this journal: its schema, or its digest, is another.
+    // Until the head names it, it does not count as a snapshot of this journal: its schema or its digest differs.
     try SnapshotFile.write(header, to: layout.snapshot(revision), next)
     let rebased = JournalDatabase.Head(epoch: head.epoch, schema: schema, base: revision, baseDigest: digest)
     try database.write(rebased, removingUpTo: revision)
@@ -420,7 +421,7 @@ package final class SQLiteJournal: TransactionJournal {
 
   private func removeSnapshots(where isObsolete: (UInt64) -> Bool) throws(JournalError) {
     for name in try SystemFile.names(in: layout.snapshots) {
-      // What a writer left that did not come to its end.
+      // The file of a writer that did not finish.
       let isDraft = name.hasSuffix(".draft")
       guard isDraft || JournalLayout.revision(ofSnapshot: name).map(isObsolete) == true else { continue }
       try SystemFile.remove("\(layout.snapshots)/\(name)")
@@ -442,7 +443,7 @@ package final class SQLiteJournal: TransactionJournal {
       try noting { () throws(JournalError) in
         try requireLog(of: database)
         try database.setRevocation(of: subject, to: milliseconds)
-        // What was written into files that are gone is lost.
+        // Writes to files that are gone are lost.
         try files.require()
       }
       state.withLock { $0.logPages += 4 }
@@ -452,8 +453,8 @@ package final class SQLiteJournal: TransactionJournal {
 
   // MARK: After a disk has failed
 
-  /// Closes the database and opens it anew, has the kernel forget what it remembers of the files, reads every record
-  /// back, and takes away what was written and never acknowledged.
+  /// Closes and reopens the database, drops the kernel's cache of its files, reads every record back, and removes
+  /// records that were written and never acknowledged.
   package func recover() throws(JournalError) {
     try maintenance.withLock { _ throws(JournalError) in try readBack() }
   }
@@ -462,8 +463,8 @@ package final class SQLiteJournal: TransactionJournal {
     let (old, last, tip, isClosed) = state.withLock { ($0.database, $0.last, $0.tip, $0.isClosed) }
     var head = state.withLock { $0.head }
     guard !isClosed else { throw .unusable("the journal is closed") }
-    // Opened under a name that is gone, it would be made anew, and empty. A log that is gone is another matter: SQLite
-    // still has it, and can put what is in it in the database.
+    // If its name were gone, opening it would create an empty one. A missing log is different: SQLite still has it
+    // open, and can move its contents into the database.
     try files.requireDatabase()
     if (try? files.require()) == nil { try old.settle() }
     old.close()
@@ -472,7 +473,7 @@ package final class SQLiteJournal: TransactionJournal {
     state.withLock { ($0.database, $0.files) = (database, StoreFiles(layout, lock)) }
     let isLogInPlace: Bool
     do throws(JournalError) {
-      // A compaction whose sync failed may be there all the same: then the records have to lead from its base to the
+      // A compaction whose sync failed may be there nevertheless: then the records have to lead from its base to the
       // end.
       guard let found = try database.head(), found.epoch == head.epoch, found.schema == head.schema,
         (head.base...last).contains(found.base)
@@ -488,8 +489,8 @@ package final class SQLiteJournal: TransactionJournal {
       guard link == tip else {
         throw .damaged(place: "\(layout.database), revision \(last)", reason: "it is not what was acknowledged")
       }
-      // Also shows that the disk takes and syncs a write. In one transaction with what the database says of its log: a
-      // second one would not come to pass where the sync of the first fails.
+      // Also shows that the disk accepts and syncs a write. In one transaction with the record that the log is needed:
+      // a second transaction would not be made if the sync of the first failed.
       try database.write(head, removingAfter: last, isLogNeeded: true)
       isLogInPlace = try database.checkpoint()
     } catch {
@@ -529,30 +530,30 @@ package final class SQLiteJournal: TransactionJournal {
 
   // MARK: Copies of a state for safekeeping
 
-  /// True if a directory has a journal, or what is left of one.
+  /// Returns true if a directory has a journal, or the remains of one.
   package static func exists(inDirectory directory: String) -> Bool {
     JournalLayout(directory: directory).hasStore
   }
 
-  /// The last revision of a directory's journal that is known to be on the disk; nil where that is not known. Ask
-  /// before the journal is opened to be read: then the journal has it.
+  /// Returns the last revision of a directory's journal that is known to be on the disk; nil if it is unknown. Call it
+  /// before the journal is opened for reading, so that the journal holds the revision.
   package static func acknowledgedRevision(inDirectory directory: String) -> UInt64? {
     DurableWatermark.read(JournalLayout(directory: directory))?.revision
   }
 
-  /// Writes the state at a revision that the journal holds into a file of its own, as `writeSnapshot` does. Changes
-  /// nothing in the journal, and can be used on one that was opened to be read.
+  /// Writes the state at a revision that the journal holds to a separate file, as `writeSnapshot` does. Changes nothing
+  /// in the journal, and also works on one that was opened for reading.
   package func writeBackup(
     at revision: UInt64, milliseconds: Int64, to path: String, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
     try write(at: revision, milliseconds, to: path, isBackup: true, next)
   }
 
-  /// Ends the use of the journal and takes it away: there is none in its directory then. For one that another has
-  /// everything of.
+  /// Closes and deletes the journal, so that its directory has none. For a journal whose contents another one has
+  /// completely.
   package func discard() {
     close()
-    // The mark last: without the database it says that something is missing, and without both there is nothing.
+    // The mark goes last: without the database it shows that something is missing, and without both there is no store.
     for path in [layout.database, layout.databaseLog, "\(layout.database)-shm"] { try? SystemFile.remove(path) }
     try? SystemFile.removeDirectory(layout.snapshots)
     try? SystemFile.remove(layout.mark)
@@ -560,7 +561,7 @@ package final class SQLiteJournal: TransactionJournal {
 }
 
 extension JournalError {
-  /// Whether everything that was appended before the failure is as it was.
+  /// True if everything that was appended before the failure is unchanged.
   fileprivate var leavesJournalIntact: Bool {
     switch self {
     case .refused, .unexpectedRevision, .invalid, .unusable, .inUse, .compacted: true

@@ -2,29 +2,29 @@ import Foundation
 import Glibc
 import Support
 
-/// A state in a file: what a journal's snapshots and backups are.
+/// A state in a file, used for a journal's snapshots and for backups.
 ///
-/// A line that names the format, then frames: the length of the content (four bytes, little-endian), the link of the
-/// chain of digests up to and with it (eight bytes), the content. The first frame is the header as JSON, an empty one
-/// is the last, and nothing follows it; so a file that is cut off anywhere, or has a byte changed anywhere, is found
-/// out.
+/// The file has a line that names the format, and then frames: the length of the content (four bytes, little-endian),
+/// the link of the chain of digests up to and including it (eight bytes), and the content. The first frame is the
+/// header as JSON, an empty frame is the last, and nothing follows it; so a file that is cut off anywhere, or has a
+/// changed byte anywhere, is detected.
 package struct SnapshotFile: Sendable {
-  /// What the file says of itself.
+  /// The header of the file.
   package struct Header: Hashable, Sendable, Codable {
-    /// The store that the state is of.
+    /// The epoch of the store.
     package let epoch: String
-    /// The last revision that is in it.
+    /// The last revision included in the state.
     package let revision: UInt64
-    /// The digest of the journal's chain there.
+    /// The digest of the journal's chain at that revision.
     package let digest: JournalDigest
-    /// When it was written, in milliseconds since 1970.
+    /// The time of writing, in milliseconds since 1970.
     package let milliseconds: Int64
-    /// The text of the schema under which the objects stand.
+    /// The text of the schema of the objects.
     package let schema: String
-    /// In a backup, the revocations of tokens, of which no record tells.
+    /// In a backup, the revocations of tokens, which are not in the records.
     package var revocations: [Revocation]?
 
-    /// A header of these parts.
+    /// Creates a header.
     package init(
       epoch: String, revision: UInt64, digest: JournalDigest, milliseconds: Int64, schema: String,
       revocations: [Revocation]? = nil
@@ -38,15 +38,16 @@ package struct SnapshotFile: Sendable {
     }
   }
 
-  /// What it says of itself.
+  /// The header of the file.
   package let header: Header
   private let path: String
 
   private static let magic = Array("keyway snapshot 1\n".utf8)
-  /// The largest content of a frame, in bytes: more is a length that was not written.
+  /// The maximum content of a frame, in bytes: a greater length is damage.
   package static let maximumBlock = 256 * 1024 * 1024
 
-  /// Opens a file and reads its header. Throws `damaged` where that is not one, `refused` where it cannot be read.
+  /// Opens a file and reads its header. Throws `damaged` if the header is invalid, and `refused` if the file cannot be
+  /// read.
   package init(path: String) throws(JournalError) {
     var frames = try FrameReader(path)
     guard let content = try frames.next() else { throw .damaged(place: path, reason: "it has no header") }
@@ -58,15 +59,14 @@ package struct SnapshotFile: Sendable {
     self.path = path
   }
 
-  /// Gives the blocks in order; what follows the last one, or is missing, is `damaged`.
+  /// Passes the blocks to `receive` in order. Throws `damaged` if the end is missing or followed by anything.
   package func read(_ receive: ([UInt8]) throws -> Void) throws {
     var frames = try FrameReader(path)
     _ = try frames.next()
     while let block = try frames.next() { try receive(block) }
   }
 
-  /// Writes a file under a name that is there only once it is whole and on the disk. Takes blocks until `next` gives
-  /// nil.
+  /// Writes a file whose name appears only once it is complete and on the disk. Takes blocks until `next` returns nil.
   package static func write(
     _ header: Header, to path: String, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
@@ -75,7 +75,7 @@ package struct SnapshotFile: Sendable {
     }
   }
 
-  /// The same with blocks that `give` gives to the function that it gets.
+  /// Writes a file, as `write(_:to:_:)` does, with the blocks that `give` passes to its argument.
   package static func write(
     _ header: Header, to path: String,
     giving give: (_ receive: ([UInt8]) throws(JournalError) -> Void) throws(JournalError) -> Void
@@ -126,7 +126,7 @@ package struct SnapshotFile: Sendable {
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }
 
-  /// Reads one frame after the other.
+  /// Reads one frame after another.
   private struct FrameReader {
     private let file: SystemFile
     private var digest = JournalDigest.start
@@ -140,7 +140,7 @@ package struct SnapshotFile: Sendable {
       offset = magic.count
     }
 
-    /// The next content; nil at the end, which is where it should be.
+    /// Returns the next content; nil at the expected end.
     mutating func next() throws(JournalError) -> [UInt8]? {
       var head = try file.read(12)[...]
       guard let length = head.takeInteger(UInt32.self).map({ Int($0) }), let link = head.takeInteger(UInt64.self) else {
@@ -162,7 +162,7 @@ package struct SnapshotFile: Sendable {
     }
   }
 
-  /// Writes the state of a file under another header. Holds one block at a time.
+  /// Writes the state of a file with another header. Holds one block at a time.
   static func copy(_ source: SnapshotFile, _ header: Header, to path: String) throws(JournalError) {
     var frames = try FrameReader(source.path)
     _ = try frames.next()
@@ -170,32 +170,32 @@ package struct SnapshotFile: Sendable {
   }
 }
 
-/// A snapshot's file as it was found.
+/// The file of a snapshot as it was found.
 package struct StoredSnapshot: Hashable, Sendable {
-  /// What it is good for.
+  /// The condition of a snapshot's file.
   package enum Condition: Hashable, Sendable {
-    /// Every byte is what was written, and it is one of the journal.
+    /// Every byte is as it was written, and the snapshot belongs to the journal.
     case whole
-    /// It is not what was written: where and how.
+    /// The file is not as it was written: the place and the reason.
     case damaged(String)
-    /// It is whole, and the journal has no use for it: why.
+    /// The file is intact, but the journal cannot use it: the reason.
     case unused(String)
   }
 
-  /// The name of the file in the directory of snapshots.
+  /// The name of the file in the snapshots directory.
   package let name: String
-  /// The file with its path.
+  /// The path of the file.
   package let path: String
-  /// The revision that the name says.
+  /// The revision in the name.
   package let revision: UInt64
-  /// How long the file is.
+  /// The size of the file in bytes.
   package let byteCount: Int
-  /// What the file says of itself; nil where that cannot be read.
+  /// The header of the file; nil if it cannot be read.
   package let header: SnapshotFile.Header?
-  /// What it is good for.
+  /// The condition of the file.
   package private(set) var condition: Condition
 
-  /// Reads a file through; nil for one that is no snapshot, or that was taken away meanwhile.
+  /// Reads a file completely; nil if it is not a snapshot, or was removed in the meantime.
   init?(name: String, _ layout: JournalLayout) {
     guard let revision = JournalLayout.revision(ofSnapshot: name) else { return nil }
     self.name = name
@@ -216,8 +216,8 @@ package struct StoredSnapshot: Hashable, Sendable {
     header = found
   }
 
-  /// Tells whether it is one of the journal, which ends with `last`. A later one that was `acknowledged` is a state
-  /// that the records have lost.
+  /// Determines whether the snapshot belongs to the journal, which ends with `last`. A later snapshot whose revision
+  /// was `acknowledged` is a state that the records have lost.
   mutating func fit(to head: JournalDatabase.Head, last: UInt64, acknowledged: UInt64) {
     guard condition == .whole, let header else { return }
     if revision < head.base {

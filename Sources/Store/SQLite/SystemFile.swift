@@ -3,13 +3,13 @@ import Foundation
 import Glibc
 import Support
 
-/// An open file of the operating system, closed with its last owner. Every call says which file failed and why.
+/// An open file of the operating system, closed with its last reference. Every error names the file and the reason.
 final class SystemFile: Sendable {
   let path: String
   let descriptor: Int32
 
-  /// Opens a file; with `O_CREAT` among the flags it is made for its owner alone to read and write, whatever the umask
-  /// would allow.
+  /// Opens a file. With `O_CREAT` among the flags, it is created readable and writable by its owner only, whatever the
+  /// umask allows.
   init(_ path: String, _ flags: Int32) throws(JournalError) {
     self.path = path
     descriptor = open(path, flags | O_CLOEXEC, 0o600)
@@ -20,14 +20,14 @@ final class SystemFile: Sendable {
     _ = close(descriptor)
   }
 
-  /// How many bytes it has.
+  /// Returns the size in bytes.
   func size() throws(JournalError) -> Int {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw Self.failure(path, "cannot be looked at") }
     return Int(status.st_size)
   }
 
-  /// Writes all bytes at the end of what was written before.
+  /// Writes all bytes at the current position.
   func write(_ bytes: [UInt8]) throws(JournalError) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -38,12 +38,12 @@ final class SystemFile: Sendable {
     }
   }
 
-  /// Writes all bytes at a place. False where that fails.
+  /// Writes all bytes at an offset. Returns false if that fails.
   func write(_ bytes: [UInt8], at offset: Int) -> Bool {
     bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(offset)) } == bytes.count
   }
 
-  /// Reads as many bytes as there are, `count` at most.
+  /// Reads up to `count` bytes, fewer only at the end of the file.
   func read(_ count: Int) throws(JournalError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     var filled = 0
@@ -60,21 +60,20 @@ final class SystemFile: Sendable {
     return bytes
   }
 
-  /// Returns once what was written is on the disk.
+  /// Returns once the written data is on the disk.
   func sync() throws(JournalError) {
     guard fdatasync(descriptor) == 0 else {
       throw .untrusted("\(path): cannot be synced: \(String(cString: strerror(errno)))")
     }
   }
 
-  /// Has the next read come from the disk, and not from what the kernel remembers: after a sync that failed, these two
-  /// may differ.
+  /// Drops the page cache of a file so that the next read hits the disk: after a failed sync, the two may differ.
   static func dropCache(of path: String) {
     guard let file = try? SystemFile(path, O_RDONLY) else { return }
     _ = posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_DONTNEED)
   }
 
-  /// Returns once the names in a directory are on the disk.
+  /// Returns once the entries of a directory are on the disk.
   static func syncDirectory(_ path: String) throws(JournalError) {
     try SystemFile(path, O_RDONLY | O_DIRECTORY).syncAll()
   }
@@ -85,28 +84,28 @@ final class SystemFile: Sendable {
     }
   }
 
-  /// Takes from other users whatever they may do with a file or directory; what the group may, stays. That it cannot be
-  /// done, for one that belongs to another user, is no reason not to go on.
+  /// Removes the permissions of other users from a file or directory; those of the group stay. An error, as for a file
+  /// of another owner, is ignored.
   static func closeToOthers(_ path: String) {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & 0o007 != 0, status.st_mode & S_IFMT != S_IFLNK else { return }
     _ = chmod(path, status.st_mode & 0o7770)
   }
 
-  /// Gives a file another name in one step.
+  /// Renames a file atomically.
   static func rename(_ old: String, to new: String) throws(JournalError) {
     guard Glibc.rename(old, new) == 0 else { throw failure(old, "cannot be renamed to \(new)") }
   }
 
-  /// Takes a file away; one that is not there is none already.
+  /// Removes a file, if it exists.
   static func remove(_ path: String) throws(JournalError) {
     guard unlink(path) == 0 || errno == ENOENT else { throw failure(path, "cannot be removed") }
   }
 
-  /// Whether there is a file or directory of this name.
+  /// Returns true if a file or directory of this name exists.
   static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-  /// Makes a directory with all above it, for its owner alone; one that is there is made already.
+  /// Creates a directory and its missing parents, accessible by the owner only. An existing directory is left as it is.
   static func makeDirectory(_ path: String) throws(JournalError) {
     for end in path.indices.filter({ path[$0] == "/" }) + [path.endIndex] {
       let made = String(path[..<end])
@@ -115,7 +114,7 @@ final class SystemFile: Sendable {
     }
   }
 
-  /// The names in a directory, in order.
+  /// Returns the names in a directory, sorted.
   static func names(in path: String) throws(JournalError) -> [String] {
     guard let directory = opendir(path) else { throw failure(path, "cannot be read") }
     defer { closedir(directory) }
@@ -135,20 +134,20 @@ final class SystemFile: Sendable {
 
   // MARK: Files by name
 
-  /// How many bytes a file has; 0 where there is none.
+  /// Returns the size of a file in bytes; 0 if it does not exist.
   static func size(of path: String) -> Int {
     var status = stat()
     return lstat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// Gives a file or directory another name where there is one of it; says whether there was.
+  /// Renames a file or directory if it exists. Returns false if it does not.
   static func renameIfThere(_ old: String, to new: String) throws(JournalError) -> Bool {
     guard exists(old) else { return false }
     try rename(old, to: new)
     return true
   }
 
-  /// Takes a directory away with all that is in it; one that is not there is none already.
+  /// Removes a directory with its contents, if it exists.
   static func removeDirectory(_ path: String) throws(JournalError) {
     guard exists(path) else { return }
     do {
@@ -158,8 +157,7 @@ final class SystemFile: Sendable {
     }
   }
 
-  /// A time as it stands in the names of files that were moved aside: `20261121T134500Z`. Takes milliseconds since
-  /// 1970.
+  /// Formats a time, in milliseconds since 1970, for the names of files that are moved aside: `20261121T134500Z`.
   static func timeName(_ milliseconds: Int64) -> String {
     var seconds = time_t(milliseconds / 1000)
     var parts = tm()
@@ -169,7 +167,7 @@ final class SystemFile: Sendable {
     return date.map { $0.padded(to: $1) }.joined() + "T" + time.map { $0.padded(to: 2) }.joined() + "Z"
   }
 
-  /// A name that no file has yet: this one, or this one with `-2` and so on behind it.
+  /// Returns a name that no file has: this one, or this one followed by `-2`, `-3` and so on.
   static func unusedName(_ path: String) -> String {
     guard exists(path) else { return path }
     var number = 2
@@ -179,8 +177,8 @@ final class SystemFile: Sendable {
 }
 
 extension Error {
-  /// The reason in the system's words (`Permission denied`), where the description of an error of Foundation has only a
-  /// domain and a number.
+  /// The reason in the system's words (`Permission denied`); the description of a Foundation error has only a domain
+  /// and a number.
   package var systemReason: String {
     if let error = self as? POSIXError { return String(cString: strerror(error.code.rawValue)) }
     let error = self as NSError
@@ -190,16 +188,16 @@ extension Error {
   }
 }
 
-/// Which file it is, whatever its name: another of the same name is another.
+/// The identity of a file, independent of its name: another file of the same name has another identity.
 struct FileIdentity: Hashable, Sendable {
   private let device: UInt64
   private let inode: UInt64
 
-  /// The file or directory of a name; nil where there is none. Leaves its times alone: a look at those of a log that is
-  /// written in place costs each sync a second write, of the times.
+  /// Returns the identity of the file or directory with a name; nil if it does not exist. Does not read its times: for
+  /// a log that is written in place, that would cost each sync a second write, of the times.
   init?(path: String) { self.init(AT_FDCWD, path) }
 
-  /// An open file.
+  /// Returns the identity of an open file.
   init?(_ file: SystemFile) { self.init(file.descriptor, "") }
 
   private init?(_ descriptor: CInt, _ path: String) {

@@ -1,24 +1,22 @@
 package import KeyValueModel
 import Synchronization
 
-/// The bytes by which each client's writes have made the objects grow since the start, and the bound on them.
-///
 /// A client's deletions and smaller values are subtracted from its own growth, which is never below 0. A client without
-/// growth has no entry, so that the table is small beside the objects that it counts. A value of the writer: what a
-/// batch has noted is kept once the journal has it, and undone otherwise.
+/// growth has no entry, so that the table is small beside the objects that it counts. Only the writer uses it: the
+/// growth noted for a batch is kept once the journal holds the batch, and undone otherwise.
 struct ClientGrowth {
-  /// The most bytes of one client; 0 for no bound, and nothing is counted.
+  /// The limit for one client in bytes; 0 means no limit, and nothing is counted.
   private let limit: Int
   private let refusals: GrowthRefusals
   private var growths: [Int: Int] = [:]
-  /// The former growths of the clients of the batch under way, in the order in which they changed.
+  /// The previous growths of the clients of the current batch, in the order in which they changed.
   private var former: [(client: Int, bytes: Int)] = []
 
   init(limit: Int, refusals: GrowthRefusals) {
     (self.limit, self.refusals) = (limit, refusals)
   }
 
-  /// Applies a client's transaction within limits and the client's share; counts one that is refused because it would
+  /// Applies a client's transaction within `limits` and the client's share. Counts the refusal if the transaction would
   /// add too much.
   mutating func commit(
     _ transaction: Transaction, of client: Int, limits: TransactionLimits, to model: inout Model,
@@ -39,8 +37,8 @@ struct ClientGrowth {
   /// The bytes by which a client's writes have made the objects grow.
   func bytes(of client: Int) -> Int { growths[client] ?? 0 }
 
-  /// The limits of a client's transaction on objects that take so many bytes now: lower by its share where that leaves
-  /// less than the limit of all. The store's own writes have no share.
+  /// Returns the limits for a client's transaction on objects that currently take `memoryBytes`: lowered to the
+  /// client's share if that leaves less than the limit for all objects. The store's own writes have no share.
   func bounding(_ limits: TransactionLimits, for client: Int, at memoryBytes: Int) -> TransactionLimits {
     guard limit > 0, client != Store.ownClient else { return limits }
     let bound = memoryBytes + max(0, limit - bytes(of: client))
@@ -50,17 +48,17 @@ struct ClientGrowth {
     return limits
   }
 
-  /// Notes that a client's transaction has made the objects take so many bytes more, or less.
+  /// Records the number of bytes by which a client's transaction has made the objects grow; negative if they shrank.
   mutating func note(_ growth: Int, of client: Int) {
     guard limit > 0, growth != 0, client != Store.ownClient else { return }
     former.append((client, bytes(of: client)))
     set(max(0, bytes(of: client) + growth), of: client)
   }
 
-  /// The batch is committed.
+  /// Commits the growth noted for the batch.
   mutating func keep() { former.removeAll(keepingCapacity: true) }
 
-  /// The batch has come to nothing.
+  /// Restores the growths from before the batch, which was not committed.
   mutating func undo() {
     for (client, bytes) in former.reversed() { set(bytes, of: client) }
     keep()
@@ -69,18 +67,18 @@ struct ClientGrowth {
   private mutating func set(_ bytes: Int, of client: Int) { growths[client] = bytes > 0 ? bytes : nil }
 }
 
-/// Counts the writes that were refused because they would have had the objects take more memory than they may.
+/// Counts the writes that were refused because the objects would have taken more memory than the limits allow.
 package final class GrowthRefusals: Sendable {
   private let byObjects = Atomic(0)
   private let byClient = Atomic(0)
   private let objectsAreFull: @Sendable () -> Void
 
-  /// A count from 0; `objectsAreFull` is called on the writer for each refusal by the limit of all objects.
+  /// Creates a count of 0. `objectsAreFull` is called on the writer for each refusal by the limit for all objects.
   init(_ objectsAreFull: @escaping @Sendable () -> Void = {}) {
     self.objectsAreFull = objectsAreFull
   }
 
-  /// The number of refusals by a bound since the start.
+  /// Returns the number of refusals by a bound since the start.
   package func count(by bound: TransactionLimits.MemoryBound) -> Int {
     switch bound {
     case .objects: byObjects.load(ordering: .relaxed)

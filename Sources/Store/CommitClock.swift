@@ -1,13 +1,13 @@
 import Support
 
-/// The clock that commits are dated by: the wall clock, but never backwards, also where that is set back and after a
-/// restart.
+/// The clock that commits are dated by: the wall clock, except that it never goes backwards, even after the wall clock
+/// is set back or the server restarts.
 ///
-/// While the wall clock is behind, the time goes on at half speed until the wall clock has caught up. So what is kept
-/// for a time, such as the history, still ages, and a small correction is over soon. The state is guarded by its lock,
-/// which is taken inside every other.
+/// While the wall clock is behind, this clock advances at half speed until the wall clock has caught up. Data kept for
+/// a limited time, such as the history, still ages, and a small correction is soon absorbed. The state is guarded by
+/// its lock, which is always the innermost lock.
 final class CommitClock: Sendable {
-  /// A moment at which the time was known, in milliseconds since 1970, and by the clock that only grows.
+  /// A moment at which the time was known, in milliseconds since 1970 and in milliseconds of the monotonic clock.
   private struct Anchor {
     var time = Int64.min
     var elapsed: UInt64 = 0
@@ -22,12 +22,13 @@ final class CommitClock: Sendable {
   private let wall: @Sendable () -> Int64
   private let elapsed: @Sendable () -> UInt64
 
-  /// A clock over `wall`, which gives milliseconds since 1970, and `elapsed`, which gives milliseconds that only grow.
+  /// Creates a clock over `wall`, which returns milliseconds since 1970, and `elapsed`, which returns milliseconds of a
+  /// monotonic clock.
   init(wall: @escaping @Sendable () -> Int64, elapsed: @escaping @Sendable () -> UInt64) {
     (self.wall, self.elapsed) = (wall, elapsed)
   }
 
-  /// Returns the time in milliseconds since 1970, which is never less than what it was before.
+  /// Returns the time in milliseconds since 1970, which is never earlier than a time returned before.
   func now() -> Int64 {
     anchor.withLock { anchor in
       let elapsed = elapsed()
@@ -39,7 +40,8 @@ final class CommitClock: Sendable {
     }
   }
 
-  /// Notes the time of a commit that was read or received: later commits are not dated before it.
+  /// Advances the clock to the time of a commit that was read or received, so that later commits are not dated before
+  /// it.
   func advance(to time: Int64) {
     anchor.withLock { anchor in
       let elapsed = elapsed()
@@ -48,9 +50,9 @@ final class CommitClock: Sendable {
   }
 }
 
-/// The time that has passed, which no one sets.
+/// The monotonic time, which cannot be set.
 package enum ElapsedTime {
-  /// Milliseconds of a clock that only grows, also while the machine sleeps.
+  /// Returns milliseconds of a monotonic clock that also advances while the machine sleeps.
   package static let milliseconds: @Sendable () -> UInt64 = {
     let start = ContinuousClock.now
     return {

@@ -3,8 +3,8 @@ package import KeyValueObserving
 package import Support
 import Synchronization
 
-/// What is published, and its observers: the two change together, so that between reading a state and observing what
-/// comes after it nothing can be lost or doubled. Reached through `Store.withPublication` alone.
+/// The published state and its observers. They change together, so that between reading a state and observing the
+/// changes after it none is lost or duplicated. Accessed only through `Store.withPublication`.
 package struct Publication {
   /// The published state.
   package internal(set) var snapshot: Snapshot
@@ -12,7 +12,7 @@ package struct Publication {
   package var observers = ObserverIndex()
   /// The live queries and their observers.
   package var queries: LiveQueries
-  /// What was published before, as far as it is kept.
+  /// The earlier commits, as far as they are kept.
   package internal(set) var history: History
   package let limits: StoreLimits
 
@@ -25,14 +25,15 @@ package struct Publication {
       revision: snapshot.revision)
   }
 
-  /// Publishes a state, with what the history says of it; gives it as readers find it.
+  /// Publishes a state, with the limits that the history implies, and returns it as a snapshot.
   mutating func advance(to state: ModelState, _ revision: Revision) -> Snapshot {
     snapshot = Snapshot(state: state, revision: revision, after: history)
     return snapshot
   }
 
-  /// Returns the limit that a client would exceed if it opened one more live query, which has so many rows and which
-  /// nobody watches yet; nil if it may. Another subscriber of a query that is watched already needs no permission.
+  /// Returns the limit that a client would exceed by opening one more live query, which has so many rows and no
+  /// observer yet; nil if it may open the query. Another subscriber of a query that already has one needs no
+  /// permission.
   package func refusal(ofQueryWithRows rows: Int, for payer: QueryPayer) -> QueryRefusal? {
     let holding = queries.holding(of: payer)
     let queryLimit = ShareLimit(total: limits.queries, perClient: limits.queriesPerClient)
@@ -41,17 +42,17 @@ package struct Publication {
     return rowLimit.refusal(of: rows, held: holding.rows, total: queries.rowCount).map { .rows($0) }
   }
 
-  /// The objects as they were at `revision`, nil where the history does not reach back so far. Costs what was written
-  /// since.
+  /// Returns the objects as they were at `revision`; nil if the history does not reach back so far. Costs what was
+  /// written since.
   package func past(after revision: Revision) -> PastState? {
     history.commits(after: revision, present: snapshot.revision)
       .map { PastState(before: $0, of: snapshot.state) }
   }
 
-  /// Calls `receive` with the changes, without their values, of which an unbroken observer with these observations
-  /// would have been notified after `revision`. Returns the groups that are left out because an object of theirs did
-  /// not exist then; nil if the history does not reach back so far, or if that would hold up the writer. `cells` names
-  /// the groups of observations as `ObserverIndex.add` does.
+  /// Calls `receive` with the changes, without their values, of which an uninterrupted observer with these observations
+  /// would have been notified after `revision`. Returns the groups that are left out because one of their objects did
+  /// not exist then; nil if the history does not reach back so far, or if the work would block the writer for too long.
+  /// `cells` names the groups of observations as `ObserverIndex.add` does.
   package func replay(
     _ cells: [(name: String?, observations: [Observation])], after revision: Revision,
     receive: (ObserverEvent) -> Void
@@ -68,28 +69,28 @@ package struct Publication {
     ).absent
   }
 
-  /// Whether nothing has become of objects after a revision that can be resumed.
+  /// Returns true if the objects have not changed after a revision from which a client can resume.
   package func isUntouched(_ objects: Set<Reference>, after revision: Revision) -> Bool {
     revision >= snapshot.oldestResumable && revision <= snapshot.revision
       && history.isUntouched(objects, after: revision)
   }
 }
 
-/// A durable, published state with its revision. Immutable: its owner reads on undisturbed.
+/// A durable, published state with its revision. Immutable, so that its owner can read it at any time.
 ///
-/// A class, so that a reader that takes it counts one reference and not each of the state's.
+/// A class, so that taking it counts one reference instead of each of the state's.
 package final class Snapshot: Sendable {
   /// The objects.
   package let state: ModelState
-  /// The last transaction that is in them.
+  /// The revision of the last transaction included in the state.
   package let revision: Revision
-  /// The earliest revision that can be resumed.
+  /// The earliest revision from which a client can resume.
   package let oldestResumable: Revision
-  /// About how many bytes the commits took that were published by then, since the start: between two states, what
-  /// keeping the older one costs.
+  /// The approximate size in bytes of the commits published from the start to this state. The difference between two
+  /// states is the cost of keeping the older one.
   package let writtenBytes: Int
 
-  /// A state behind the commits of a history.
+  /// Creates a snapshot of the state after the commits of a history.
   convenience init(state: ModelState, revision: Revision, after history: History) {
     self.init(
       state: state, revision: revision, oldestResumable: history.oldestResumable(at: revision),
@@ -104,13 +105,13 @@ package final class Snapshot: Sendable {
   }
 }
 
-/// The state that readers find, and how far it has come, which every request asks. There is no lock for that: each
-/// thread that takes one writes to it.
+/// The latest published state and its revision, which every request reads. The revision has no lock, since each thread
+/// that takes a lock writes to it.
 final class LatestSnapshot: Sendable {
   private let latest: Locked<Snapshot>
   private let latestRevision: Atomic<Revision>
 
-  /// Readers find this state first.
+  /// Creates the value with the first state.
   init(_ snapshot: Snapshot) {
     latest = Locked(snapshot)
     latestRevision = Atomic(snapshot.revision)
@@ -119,10 +120,10 @@ final class LatestSnapshot: Sendable {
   /// The state.
   var snapshot: Snapshot { latest.withLock { $0 } }
 
-  /// Its revision. Who has seen a state, finds at least its revision.
+  /// The revision of the state. A thread that has seen a state reads at least that state's revision.
   var revision: Revision { latestRevision.load(ordering: .acquiring) }
 
-  /// From now on readers find this state.
+  /// Replaces the state.
   func show(_ snapshot: Snapshot) {
     latest.withLock {
       $0 = snapshot
@@ -131,15 +132,16 @@ final class LatestSnapshot: Sendable {
   }
 }
 
-/// Passes the events of commits on to the streams.
+/// Delivers the events of commits to the streams.
 package protocol StorePublisher: Sendable {
-  /// Called on the writer, for each batch of durable commits. `notify` has their events worked out, and gives each to
-  /// what it is called with, in the order of revisions, while the next are not made yet: a publisher that passes them
-  /// on at once has the first observers told while the last are still to be found. It is to be called once. No observer
-  /// can come or go meanwhile, so this must be quick, and must not call the store. `queryEvents` are what the batch did
-  /// to live queries, in the order of revisions too.
+  /// Publishes the events of a batch of durable commits. Called on the writer.
   ///
-  /// Gives the revision up to which every subscriber has received everything, or is known to lag.
+  /// `notify` computes the events and passes each to `receive` in the order of revisions, before the next ones are
+  /// computed: a publisher that delivers them at once reaches the first observers while the last ones are still to be
+  /// found. Call `notify` once. No observer can be added or removed in the meantime, so this must be quick, and must
+  /// not call the store. `queryEvents` are the changes of the batch to live queries, also in the order of revisions.
+  ///
+  /// Returns the revision up to which every subscriber has received everything, or is known to lag.
   func publish(
     _ queryEvents: [QueryEvent], upTo revision: Revision,
     notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void

@@ -5,85 +5,86 @@ import KeyValueObserving
 package import Support
 import Synchronization
 
-/// The single writer, and what it has published.
+/// The single writer, and the state that it has published.
 ///
-/// Mutable state and who guards it: `queue` holds writes that wait, under its lock; `writing` belongs to whichever
-/// block runs on the serial `writer` queue, and its lock is never waited for; `publication` holds what is published
-/// together with its observers, under its lock; `latest` is the published state once more, for readers, which must not
-/// wait until all observers have been notified; `currentCondition` says whether it can be written. Locks are taken in
-/// this order: writing, publication, latest. `queue` and `currentCondition` are never held with another.
+/// Mutable state and its protection: `queue` holds the waiting writes, under its lock; `writing` belongs to the block
+/// that runs on the serial `writer` queue, so that its lock is never contended; `publication` holds the published state
+/// with its observers, under its lock; `latest` holds the published state again, for readers, which must not wait until
+/// all observers have been notified; `currentCondition` tells whether the store can be read and written. Locks are
+/// taken in this order: writing, publication, latest. `queue` and `currentCondition` are never held together with
+/// another lock.
 package final class Store: Sendable {
-  /// What the writer has.
+  /// The state of the writer.
   struct Writing {
     var model: Model
-    /// When the journal may be asked to read itself back again.
+    /// The time from which the journal may be read back again.
     var nextRecovery = ContinuousClock.now
-    /// The bytes of the batch that the journal refused last.
+    /// The size in bytes of the last batch that the journal refused.
     var refusedBytes = 0
-    /// What the last batch was like, to tell how many may come for the next.
+    /// The size and the sync time of the last batch, from which the wait for more writes is derived.
     var patience = WriterPatience()
-    /// By how much clients have made the objects grow.
+    /// The bytes by which clients have made the objects grow.
     var growth: ClientGrowth
   }
 
-  /// Whether the store can be read and written.
+  /// The ability of the store to be read and written.
   package enum Condition: Hashable, Sendable {
-    /// It has not read its journal yet.
+    /// The store is reading its journal.
     case recovering(RecoveryProgress)
-    /// All is well.
+    /// The store can be read and written.
     case serving
-    /// It can be read; what was written last was refused, for this reason.
+    /// The store can only be read; the last write was refused, for this reason.
     case unavailable(String)
   }
 
-  /// What the objects are.
+  /// The schema of the objects.
   package let schema: Schema
-  /// Where every commit is written down.
+  /// The journal that records every commit.
   package let journal: any TransactionJournal
-  /// The random word that tells this store's cursors from those of any other. A journal keeps its epoch while it is
-  /// open.
+  /// The random word that distinguishes this store's cursors from those of any other store. A journal keeps its epoch
+  /// while it is open.
   package let epoch: String
-  /// The journal, where other nodes append to it too.
+  /// The journal, if other nodes append to it too; nil otherwise.
   let shared: (any SharedJournal)?
-  /// How often a batch was judged anew because another node was first.
+  /// The number of times a batch was retried because another node appended first.
   private let overtaken = Atomic(0)
-  /// Told what other nodes have kept with their commits; nothing before `recover`.
+  /// Receives the attachments that other nodes have stored with their commits; nil before `recover`.
   let restoring = Locked<KeptAction<[StoredAttachment], Void>?>(nil)
-  /// Asked what is still of use of what was kept with commits up to a revision; nothing before `keepAttachments`.
+  /// Returns the attachments of commits up to a revision that are still in use; nil before `keepAttachments`.
   private let keeping = Locked<KeptAction<Revision, [StoredAttachment]>?>(nil)
 
   package let limits: StoreLimits
-  /// The writes that were refused because they would have had the objects take more memory than they may.
+  /// The counts of writes that were refused because the objects would have taken more memory than the limits allow.
   package let growthRefusals: GrowthRefusals
-  /// How long transactions took from being handed over to being published.
+  /// The durations of transactions from submission to publication.
   package let commitDurations = DurationHistogram()
-  /// How long the journal took to write a batch of them down.
+  /// The durations of the journal's writes of a batch.
   package let syncDurations = DurationHistogram()
   /// The clock that commits are dated by.
   let clock: CommitClock
   private let queue: Locked<WriteQueue<QueuedWrite>>
   let writer = DispatchQueue(label: "keyway.writer", qos: .userInitiated)
-  /// Frees what would hold up the writer.
+  /// The queue that frees objects whose deallocation would delay the writer.
   private let freeing = DispatchQueue(label: "keyway.freeing", qos: .utility)
   let writing: Locked<Writing>
   private let publication: Locked<Publication>
   private let latest: LatestSnapshot
   let currentCondition: Locked<Condition>
-  /// Tells the operator.
+  /// Notifies the operator.
   let notify: @Sendable (StoreNotice) -> Void
   let keeper: JournalKeeper
-  /// The same for what is kept of a journal that is shared.
+  /// The keeper of the cache of a shared journal; nil if there is no cache.
   let cacheKeeper = Locked<JournalKeeper?>(nil)
   let leases: LeaseKeeper
   private let publisher: any StorePublisher
-  /// What was worked out for resuming clients. Taken with no other lock but the publication's.
+  /// The shared results for resuming clients. Their locks are taken with no other lock but the publication's.
   private let missedCommits: Locked<BoundedCache<Revision, MissedCommits>>
   private let resumedQueries: Locked<BoundedCache<ResumedQueryKey, PreparedQuery>>
 
-  /// A store without objects over a journal, which `recover` reads. `streams` says which streams are this node's; all
-  /// without it. `publisher` is told of each batch of commits; `now` gives milliseconds since 1970, and `elapsed` those
-  /// of a clock that only grows, by which leases run; `notify` is told what an operator should know, once when that
-  /// begins and once when it ends, from any thread, and must not call the store.
+  /// Creates a store without objects over a journal, which `recover` reads. `streams` identifies this node's streams;
+  /// nil means that all are. `publisher` receives each batch of commits. `now` returns milliseconds since 1970, and
+  /// `elapsed` milliseconds of a monotonic clock, by which leases run. `notify` receives the notices for the operator,
+  /// from any thread, once when a condition begins and once when it ends; it must not call the store.
   package init(
     schema: Schema, journal: any TransactionJournal, limits: StoreLimits, publisher: any StorePublisher,
     streams: StreamNumbers? = nil,
@@ -117,36 +118,38 @@ package final class Store: Sendable {
     resumedQueries = Locked(BoundedCache(weightLimit: limits.resumedRows))
   }
 
-  /// An empty store in memory.
+  /// Creates an empty store in memory.
   package convenience init(schema: Schema, epoch: String, limits: StoreLimits, publisher: any StorePublisher) {
     self.init(
       schema: schema, journal: MemoryJournal(identity: JournalIdentity(epoch: epoch, schema: "")), limits: limits,
       publisher: publisher, now: { Int64(time(nil)) * 1000 })
   }
 
-  /// From now on snapshots have what `kept` says is still of use of what was kept with commits up to a revision, oldest
-  /// first: it is gone with the records otherwise. Called on a thread that may wait; must not call the store.
+  /// Makes snapshots include the attachments that `kept` returns for a revision: those of commits up to it that are
+  /// still in use, oldest first. Otherwise they are lost with the records. `kept` is called on a thread that may wait,
+  /// and must not call the store.
   package func keepAttachments(_ kept: @escaping @Sendable (Revision) -> [StoredAttachment]) {
     keeping.withLock { $0 = KeptAction(kept) }
   }
 
-  /// What is still of use of what was kept with commits up to a revision, oldest first. On a thread that may wait.
+  /// Returns the attachments of commits up to a revision that are still in use, oldest first. Call it on a thread that
+  /// may wait.
   package func attachments(upTo revision: Revision) -> [StoredAttachment] { keeping.withLock { $0 }?(revision) ?? [] }
 
-  /// The published state. Never waits for a write or for observers being told.
+  /// The published state. Never waits for a write or for the notification of observers.
   package var snapshot: Snapshot { latest.snapshot }
 
-  /// How far it has come.
+  /// The revision of the published state.
   package var revision: Revision { latest.revision }
 
-  /// Whether it can be read and written.
+  /// The current ability of the store to be read and written.
   package var condition: Condition { currentCondition.withLock { $0 } }
 
-  /// How many writes wait.
+  /// The number of waiting writes.
   package var queuedWrites: Int { queue.withLock { $0.count } }
 
-  /// Runs `body` while nothing can be published: what it reads and what it registers belong to one revision. Keep it
-  /// short; the writer waits. Must not be nested.
+  /// Runs `body` while nothing can be published, so that everything it reads and registers belongs to one revision.
+  /// Keep it short, since the writer waits. Must not be nested.
   package func withPublication<Result, Failure: Error>(
     _ body: (inout Publication) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
@@ -156,11 +159,11 @@ package final class Store: Sendable {
     }
   }
 
-  /// Who asks for what the store does by itself.
+  /// The client number of the store's own writes.
   package static var ownClient: Int { 0 }
 
-  /// Hands a write to the writer. False if too many wait already, of all clients or of this one: then none of its
-  /// methods is called.
+  /// Submits a write to the writer. Returns false if too many writes already wait, of all clients or of this one; then
+  /// none of its methods is called.
   package func submit(_ write: any StoreWrite) -> Bool {
     let queued = QueuedWrite(write: write)
     enum Entry { case refused, queued, first }
@@ -174,10 +177,10 @@ package final class Store: Sendable {
     return entry != .refused
   }
 
-  /// Hands a transaction to the writer. False if too many wait already; then neither closure is called. `attachment`
-  /// gives on the writer what is kept with the commit. `finish` is called once, when the commit is durable and
-  /// published, or has come to nothing: with the outcome, the revision of the state that the transaction left, and the
-  /// failure of the journal, if there was one.
+  /// Submits a transaction to the writer. Returns false if too many writes already wait; then neither closure is
+  /// called. `attachment` returns the attachment of the commit, on the writer. `finish` is called once, when the commit
+  /// is durable and published, or has failed: with the outcome, the revision of the resulting state, and the failure of
+  /// the journal, if any.
   package func submit(
     _ transaction: Transaction, of client: Int = ownClient, bytes: Int = 0, limits: TransactionLimits? = nil,
     attachment: (@Sendable (Commit) -> [UInt8])? = nil,
@@ -187,8 +190,8 @@ package final class Store: Sendable {
       PlainWrite(transaction, of: client, bytes: bytes, limits: limits, attachment: attachment, finish: finish))
   }
 
-  /// Shows durable commits to readers and observers. `times` says when each of them was made. Returns how many steps
-  /// each took that observers and live queries were notified of.
+  /// Publishes durable commits to readers and observers. `times` holds the time of each commit. Returns the number of
+  /// steps that each commit took to notify observers and live queries.
   @discardableResult
   private func publish(_ commits: [Commit], at times: [Int64], _ state: ModelState, _ revision: Revision) -> [Int] {
     let (dropped, steps) = publication.withLock { publication in
@@ -211,37 +214,38 @@ package final class Store: Sendable {
       free(publication.queries.takeForgotten())
       return (dropped, steps)
     }
-    // Hundreds of transactions of a thousand objects each may leave the history within a moment.
+    // Hundreds of transactions with a thousand objects each may leave the history at once.
     free(dropped.isEmpty ? nil : dropped)
     return steps
   }
 
-  /// Lets go of something large where nobody waits for it.
+  /// Frees a large value on a queue where no one waits for it.
   private func free(_ garbage: (any Sendable)?) {
     if let garbage { freeing.async { withExtendedLifetime(garbage) {} } }
   }
 
-  /// Publishes what was recovered. There is no observer yet.
+  /// Publishes the recovered state. There is no observer yet.
   func adopt(_ model: Model, _ history: History) {
     writing.withLock { $0.model = model }
     if let time = history.lastTime { clock.advance(to: time) }
-    // A little earlier than their clients may come back at the latest: what is late is deleted within a second, and
-    // where another node is to do that, this one leaves it time to.
+    // Slightly less than the time within which clients may resume, since overdue objects are deleted within a second;
+    // with several nodes, also less the time for which this node leaves their deletion to another one.
     let early = shared == nil ? 0 : Self.lateMilliseconds
     leases.restore(model.state, wall: clock.now(), grace: streamGrace - min(streamGrace, early))
     publication.withLock { publication in
       let snapshot = Snapshot(state: model.state, revision: model.revision, after: history)
       publication = Publication(snapshot: snapshot, history: history, limits: limits)
       latest.show(snapshot)
-      // Before the first subscription: heartbeats name this state, although nothing was committed yet.
+      // Before the first subscription: heartbeats name this state, although nothing has been committed yet.
       publication.queries.settle(upTo: publisher.publish([], upTo: snapshot.revision) { _ in })
     }
     currentCondition.withLock { $0 = .serving }
   }
 
-  /// Drops from the history what has become too old.
+  /// Drops the commits of the history that are too old.
   func trimHistory() {
-    // So that all nodes agree on what can be resumed, the times of the records alone decide where there are several.
+    // With several nodes, only the times of the records count, so that all agree on the revisions that can be resumed
+    // from.
     guard shared == nil else { return }
     publication.withLock { publication in
       guard publication.history.trim(at: clock.now()) else { return }
@@ -253,37 +257,37 @@ package final class Store: Sendable {
 // MARK: - Recovery
 
 extension Store {
-  /// Reads the journal, once, before the first write; then the store serves. Gives remarks for the operator. Throws
-  /// what stands in the way; then the store is of no use.
+  /// Reads the journal, once, before the first write; then the store serves. Returns remarks for the operator. Throws
+  /// the error that prevents this; the store is then unusable.
   ///
-  /// `schemaText` is the text of the store's schema. Where the journal was written under one that says something else,
-  /// its objects are taken to this one, in a revision of its own; what cannot go on is told by `StoreError.schema`, and
-  /// nothing has changed. Without a text, the journal's is taken to be this one. `restore` gets what was kept with the
-  /// commits that are carried out again, which are those that can be resumed and more, oldest first, some at a time,
-  /// before the first write; where the journal is shared, also what other nodes keep with theirs from then on, before
+  /// `schemaText` is the text of the store's schema. If the journal was written under a different schema, its objects
+  /// are migrated to this one, in a separate revision; `StoreError.schema` lists obstacles, in which case nothing has
+  /// changed. Without a text, the journal's schema is assumed to be this one. `restore` receives the attachments of the
+  /// replayed commits, which are those that can be resumed from and more, oldest first, some at a time, before the
+  /// first write. If the journal is shared, it also receives the attachments of other nodes' later commits, before
   /// these are published. It must not call the store.
   package func recover(
     schemaText: String? = nil, report: @escaping (RecoveryProgress) -> Void = { _ in },
     restore: @escaping @Sendable ([StoredAttachment]) -> Void = { _ in }
   ) throws(StoreError) -> [String] {
-    // Writes are taken as soon as it serves, and may be overtaken before this node follows.
+    // Writes are accepted as soon as the store serves, and may be overtaken before this node follows.
     if shared != nil { restoring.withLock { $0 = KeptAction(restore) } }
     return try StoreOpening(self, report: report, restore: restore).run(schemaText: schemaText)
   }
 
-  /// What was kept with commits was told to `restore`, or is, of all commits after this revision.
+  /// The revision after which the attachments of all commits are reported to `restore`.
   package var toldAfter: Revision { keeper.toldAfter }
 
-  /// The revision of the newest snapshot; 0 where there is none.
+  /// The revision of the newest snapshot; 0 if there is none.
   package var snapshotRevision: Revision { keeper.snapshotRevision }
 
-  /// From now on the journal forgets no more than `need` says.
+  /// Restricts what the journal removes to the revisions that `need` allows.
   package func keepRecords(_ need: @escaping JournalNeed) { keeper.keep(need) }
 
-  /// Why the last snapshot could not be written; nil where all is well.
+  /// The reason why the last snapshot could not be written; nil if it was written.
   package var snapshotFailure: String? { keeper.failure }
 
-  /// Ends the use of the journal, once the last write has been answered.
+  /// Closes the journal, once the last write has finished.
   package func close() {
     writer.sync { journal.close() }
   }
@@ -291,10 +295,10 @@ extension Store {
 
 // MARK: - Writing
 
-/// The single writer: it takes what waits by batches, applies each, writes down what it did with one sync,
-/// and publishes it.
+/// The single writer: it takes the waiting writes in batches, applies each write, records a batch with one sync, and
+/// publishes it.
 extension Store {
-  /// Takes what waits by batches, until nothing does.
+  /// Takes waiting writes in batches, until none are left.
   private func writeAll() {
     while true {
       writing.withLock { $0.patience }.wait { isSo in queue.withLock { isSo($0) } }
@@ -312,7 +316,7 @@ extension Store {
     }
   }
 
-  /// Commits as much of `rest` as goes into one batch, and takes it off.
+  /// Commits as many writes of `rest` as fit in one batch, and removes them from it.
   private func write(_ rest: inout ArraySlice<QueuedWrite>, _ times: inout WriterTimes) {
     var waiting = rest
     var (overtaking, attempt) = (Overtaking(), self.attempt(&rest, limit: .max, &times))
@@ -330,13 +334,13 @@ extension Store {
     }
     attempt.finish()
     guard attempt.failure != nil, let shared, shared.silence >= WriteTime.silence else { return }
-    // What waits has waited for as long as the attempt took, and may not do so again.
+    // The waiting writes have waited as long as the attempt took, and must not wait that long again.
     let late = rest + queue.withLock { $0.takeAll() }
     rest = []
     WriteAttempt(refusing: late, of: self, because: "the journal is out of reach; nothing was changed").finish()
   }
 
-  /// Applies writes, writes down what they did, and publishes it.
+  /// Applies writes, appends their records to the journal, and publishes the commits.
   private func attempt(
     _ rest: inout ArraySlice<QueuedWrite>, limit: Int, _ times: inout WriterTimes
   ) -> WriteAttempt {
@@ -350,7 +354,7 @@ extension Store {
       writing.patience.lastBatchCount = attempt.commits.count
       do throws(JournalError) {
         guard !attempt.commits.isEmpty else {
-          // A refusal is not given by a state that another node has left behind.
+          // A refusal must not be based on a state that another node has changed since.
           if attempt.hasRefused { try shared?.confirm(base) }
           return
         }
@@ -360,7 +364,7 @@ extension Store {
         syncDurations.record(nanoseconds: nanoseconds)
         writing.patience.lastSync = .nanoseconds(nanoseconds)
       } catch {
-        // No reader has seen any of it: what is published is what was there before.
+        // No reader has seen any of it: the previous state is still the published one.
         undo(&writing)
         if isOvertaken(error, &writing) { return attempt.isOvertaken = true }
         writing.refusedBytes = attempt.bytes
@@ -381,29 +385,29 @@ extension Store {
     return attempt
   }
 
-  /// Between two attempts to read a journal back that may have lost something.
+  /// The minimum interval between two attempts to read back a journal that may have lost something.
   private static let recoveryInterval = Duration.seconds(1)
 
-  /// Writes records down. Where the journal cannot be trusted, has it read itself back first.
+  /// Appends records to the journal. If the journal cannot be trusted, it is read back first.
   private func append(
     _ records: [JournalRecord], after base: Revision, _ writing: inout Writing
   ) throws(JournalError) {
     do throws(JournalError) {
       try journal.append(records, after: base)
     } catch {
-      // One that is shared has tried again itself as long as a write may take.
+      // A shared journal has already retried for as long as a write may take.
       guard case .untrusted = error, shared == nil, .now >= writing.nextRecovery else { throw error }
       writing.nextRecovery = .now + Self.recoveryInterval
       try journal.recover()
       do throws(JournalError) {
         try journal.append(records, after: base)
       } catch {
-        // What may have reached the disk is refused to those who asked for it, so it must not be found at the next
-        // start.
+        // The submitters of records that may have reached the disk are told that they failed, so these must not be
+        // found at the next start.
         if case .untrusted = error { try? journal.recover() }
         throw error
       }
-      // The next failure is another one, and is undone at once.
+      // The next failure is a new one, for which the journal is read back at once.
       writing.nextRecovery = .now
     }
   }
@@ -412,23 +416,23 @@ extension Store {
 // MARK: - Records of other nodes
 
 extension Store {
-  /// Where the records of another node's commits are to be found after they were taken over.
+  /// The place of the records of another node's commits after they were taken over.
   package enum RecordPlace: Hashable, Sendable {
-    /// They are appended to this store's journal, as they are.
+    /// They are appended to this store's journal, unchanged.
     case appended
-    /// They stand in this store's journal already, because the other node writes to the same one.
+    /// They are already in this store's journal, because the other node writes to the same one.
     case shared
   }
 
-  /// Takes over commits of another node, which has them on its disk: carries them out as a recovery does, with the time
-  /// that they were made at, writes the same bytes down, and publishes them as its own commits are. So state, history,
-  /// events, digests and what was kept with them are the other node's. `records` follow on one another and on the
-  /// store's revision; what the store has already is passed over. `restore` is told, before anything is published, what
-  /// was kept with them; it must not call the store.
+  /// Takes over commits of another node, which has them on its disk: replays them as a recovery does, with the time of
+  /// the original commit, writes the same bytes, and publishes them like its own. State, history, events, digests and
+  /// attachments are therefore the other node's. `records` follow on one another and on the store's revision; those
+  /// that the store already has are skipped. `restore` receives their attachments before anything is published; it must
+  /// not call the store.
   ///
-  /// Returns when they are published. Throws `replay` where one cannot be carried out or does not follow, and `journal`
-  /// where they cannot be written down: then none of them was taken over. Any thread but the writer's; not together
-  /// with writes of this node's own, unless the journal is shared.
+  /// Returns when they are published. Throws `replay` if one cannot be applied or does not follow, and `journal` if
+  /// they cannot be written; in both cases none was taken over. Any thread but the writer's; not concurrently with this
+  /// node's own writes, unless the journal is shared.
   package func take(
     _ records: [JournalRecord], _ place: RecordPlace = .appended,
     restore: ([StoredAttachment]) -> Void = { _ in }
@@ -440,7 +444,7 @@ extension Store {
     let outcome = writer.sync { () -> Result<Void, StoreError> in
       Result { () throws(StoreError) in try self.carryOut(entries, place, restore) }
     }
-    // Once those who wait for the commits have them.
+    // After the commits have been delivered to those that wait for them.
     writer.async { self.journal.maintain() }
     try outcome.get()
   }
@@ -452,7 +456,8 @@ extension Store {
     try writing.withLock { writing throws(StoreError) in try carryOut(entries, place, &writing, restore) }
   }
 
-  /// On the writer: carries them out, writes them down where they are to be, and publishes them.
+  /// Replays the records, appends them to the journal if they are not there yet, and publishes them. Called on the
+  /// writer.
   func carryOut(
     _ entries: [(JournalRecord, Transaction)], _ place: RecordPlace, _ writing: inout Writing,
     _ restore: ([StoredAttachment]) -> Void
@@ -492,13 +497,13 @@ extension Store {
     noteWritten(records: records.count, bytes: bytes)
   }
 
-  /// Tells those who keep the journal short that records were published.
+  /// Notifies the keepers of the journal and of the cache that records were published.
   private func noteWritten(records: Int, bytes: Int) {
     keeper.note(records: records, bytes: bytes, of: self)
     if shared != nil { cacheKeeper.withLock { $0 }?.note(records: records, bytes: bytes, of: self) }
   }
 
-  /// Goes back to what is published: no reader has seen anything else.
+  /// Resets the writer's model to the published state, which is the only one that readers have seen.
   private func undo(_ writing: inout Writing) {
     let snapshot = self.snapshot
     writing.model = Model(state: snapshot.state, revision: snapshot.revision)
@@ -508,40 +513,40 @@ extension Store {
 
 // MARK: - Peers
 
-/// A store over a journal that other nodes append to as well.
+/// The part of a store whose journal other nodes append to as well.
 extension Store {
-  /// Where other nodes append to the journal, takes over what they append, on a thread of its own, until the journal is
-  /// closed. To be called after `recover`.
+  /// Takes over the records that other nodes append, on a thread of its own, until the journal is closed. Does nothing
+  /// if the journal is not shared. Call it after `recover`.
   package func follow() {
     if let shared { PeerRecords.follow(shared, self) }
   }
 
-  /// Takes over records that another node hands to this one, so that they are published when this returns. Where they
-  /// do not follow on what this node has, they come by the journal, as always.
+  /// Takes over records that another node hands to this one, so that they are published on return. If they do not
+  /// follow on this node's last record, they arrive through the journal as usual.
   package func take(_ handed: HandedRecords) {
     guard let shared, shared.take(handed) else { return }
-    // What goes wrong here goes wrong again where the journal is followed, and is told there.
+    // An error here occurs again when the journal is followed, and is reported there.
     try? PeerRecords(store: self).takeOver(from: shared)
   }
 
-  /// Whether an error of the journal says that others have appended, and what they appended was taken over.
+  /// Returns true if an error means that others have appended, and their records were taken over.
   private func isOvertaken(_ error: JournalError, _ writing: inout Writing) -> Bool {
     guard shared != nil, case .unexpectedRevision = error else { return false }
     return (try? PeerRecords(store: self).catchUp(&writing)) != nil
   }
 
-  /// How often a batch of this node was judged anew because another node had appended first.
+  /// The number of times a batch of this node was retried because another node appended first.
   package var overtakenBatches: Int { overtaken.load(ordering: .relaxed) }
 
-  /// Whether this node is to do what one node has to do for all.
+  /// True if this node does the work that one node does for all.
   var isCaretaker: Bool { shared?.hasPen ?? true }
 }
 
 // MARK: - Availability
 
-/// Availability of the journal for writes: found out by writes, and every second between them.
+/// The availability of the journal for writes: detected by writes, and by a check every second.
 extension Store {
-  /// Says that the journal refuses writes.
+  /// Notes that the journal refuses writes, and notifies the operator the first time.
   func becomeUnavailable(_ error: JournalError) {
     let reason = journal.publicReason(error)
     let isNew = currentCondition.withLock { condition in
@@ -552,7 +557,7 @@ extension Store {
     if isNew { notify(.refusesWrites(error.description)) }
   }
 
-  /// Says that the journal takes writes.
+  /// Notes that the journal accepts writes, and notifies the operator if it did not before.
   private func becomeAvailable() {
     let wasUnavailable = currentCondition.withLock { condition in
       if case .serving = condition { return false }
@@ -563,8 +568,8 @@ extension Store {
     if wasUnavailable { notify(.takesWrites) }
   }
 
-  /// Looks after the journal, so that no write is needed to find out that it is gone, nor that it is well again: who
-  /// asks whether the server is ready, and sends it nothing while it is not, would wait for ever. Called every second.
+  /// Checks the journal, so that it takes no write to detect that it is gone or that it works again: a load balancer
+  /// that sends a server nothing until it is ready would otherwise wait forever. Called every second.
   func watchJournal() {
     switch condition {
     case .recovering: return
@@ -575,8 +580,8 @@ extension Store {
     writer.async { [weak self] in self?.tryJournal() }
   }
 
-  /// On the writer: asks the journal whether it would take what it refused. Where it would, the next failure is another
-  /// one, and is undone at once.
+  /// Tests whether the journal would now accept the batch that it refused. If so, the next failure is a new one, for
+  /// which the journal is read back at once. Runs on the writer.
   private func tryJournal() {
     let bytes = writing.withLock { $0.refusedBytes }
     do throws(JournalError) {
@@ -593,39 +598,39 @@ extension Store {
 // MARK: - Leases
 
 extension Store {
-  /// How many objects end by themselves.
+  /// The number of objects with a lease.
   package var leaseCount: Int { leases.count }
 
-  /// Deletes the objects whose time has come, or whose stream is none of those that `isStreamThere` knows by their
-  /// numbers. To be called again and again; what it begins goes on when it has returned. What may not be deleted is
-  /// tried again when the store has changed.
+  /// Deletes the objects whose leases have expired, and those bound to a stream for which `isStreamThere` returns
+  /// false. Called repeatedly; the deletions continue after it has returned. Objects that cannot be deleted are retried
+  /// when the store has changed.
   package func endLeases(unless isStreamThere: (UInt64) -> Bool) {
     guard condition == .serving else { return }
     leases.endStreams(unless: isStreamThere)
     leases.deleteDue(in: self, lateBy: isCaretaker ? 0 : Self.lateMilliseconds)
   }
 
-  /// After how long a node deletes what is due that another one should have deleted.
+  /// The delay after which a node deletes overdue objects that another one should have deleted, in milliseconds.
   private static var lateMilliseconds: UInt64 { 3_000 }
 
-  /// For how long objects last on after the node is gone that had their stream, in milliseconds: a little shorter than
-  /// its clients may come back, as what is due is deleted within a second.
+  /// The time for which leases last after the node that had their stream is gone, in milliseconds: slightly less than
+  /// the time within which its clients may resume, since due objects are deleted within a second.
   var streamGrace: UInt64 { UInt64(max(0, limits.streamLeaseSeconds - 1)) * 1_000 }
 
-  /// Ends no lease from now on.
+  /// Stops the expiry of leases from now on.
   package func holdLeases() { leases.hold() }
 }
 
 // MARK: - Resuming clients
 
 extension Store {
-  /// How many revisions old what is kept for resuming clients may become: it keeps the objects of its time alive.
+  /// The maximum age of shared results for resuming clients, in revisions: each keeps the objects of its time alive.
   private static let resumedAge: Revision = 1000
 
-  /// Prepares queries for a client that resumes after a revision, or brings what was prepared up to the published
-  /// history: what they were then, and what became of them since. Uses what was prepared for another client and given
-  /// back. Leaves out those of which that is no longer known. Throws `malformed-filter` where they cost more than
-  /// `request.steps` together, or `isAbandoned` says that they are no longer wanted.
+  /// Prepares queries for a client that resumes after a revision, or brings prepared ones up to date with the published
+  /// history: their results at that revision, and the changes since. Uses queries that were prepared for another client
+  /// and given back. Leaves out queries for which this is no longer known. Throws `malformed-filter` if they cost more
+  /// than `request.steps` together, or if `isAbandoned` returns true because they are no longer wanted.
   package func prepare(
     _ queries: some Collection<Query>, after revision: Revision, _ publishedHistory: PublishedHistory,
     _ prepared: inout [Query: PreparedQuery], _ isAbandoned: () -> Bool = { false }
@@ -654,8 +659,8 @@ extension Store {
     entry.bringUp(through: commits, to: publishedHistory.snapshot)
   }
 
-  /// Keeps what was prepared for a client that resumed after a revision for the next that do, for a while. Not what is
-  /// observed now: the writer would copy its rows.
+  /// Caches the queries that were prepared for a client that resumed after a revision, for the next such clients. Do
+  /// not give back a query that is being observed: the writer would copy its rows.
   package func giveBack(_ prepared: [Query: PreparedQuery], after revision: Revision) {
     for (query, entry) in prepared where entry.failure == nil && entry.past != nil {
       let key = ResumedQueryKey(query: query, after: revision)
@@ -664,7 +669,7 @@ extension Store {
     }
   }
 
-  /// Keeps nothing any longer that is old by now.
+  /// Evicts results that are too old by now.
   private func forgetResumed(at present: Revision) {
     guard present > Self.resumedAge else { return }
     missedCommits.withLock { $0.forget(before: present - Self.resumedAge) }
@@ -673,11 +678,12 @@ extension Store {
 }
 
 extension Store {
-  /// How many revisions shared results may be behind: their user goes through the rest itself.
+  /// The maximum lag of shared results, in revisions: their users process the remaining commits themselves.
   private static let sharedLag: Revision = 64
 
-  /// What happened after a revision up to about the published one, a little before or after it: shared by clients that
-  /// ask for the same at about the same time. Nil where the history does not reach back so far.
+  /// Returns the commits after a revision up to approximately the published one, slightly before or after it. Shared by
+  /// clients that ask for the same revision at about the same time. Returns nil if the history does not reach back so
+  /// far.
   package func missed(after revision: Revision, _ publishedHistory: PublishedHistory) -> MissedCommits? {
     if let known = missedCommits.withLock({ $0.item(for: revision) }),
       known.snapshot.revision + Self.sharedLag >= publishedHistory.snapshot.revision
@@ -693,7 +699,7 @@ extension Store {
   }
 }
 
-/// The work that two clients which resume a live query have in common.
+/// The key of the work that clients resuming the same live query have in common.
 private struct ResumedQueryKey: Hashable, Sendable {
   let query: Query
   let after: Revision

@@ -1,17 +1,17 @@
 package import KeyValueModel
 
-/// Why a store does not start.
+/// An error that prevents a store from starting.
 package enum StoreError: Error, Sendable, CustomStringConvertible {
-  /// The journal cannot be read, or is not what was written.
+  /// The journal cannot be read, or is not as it was written.
   case journal(JournalError)
-  /// A record of the journal cannot be carried out again: at which revision, and why.
+  /// A record of the journal cannot be replayed: its revision, and the reason.
   case replay(revision: Revision, reason: String)
-  /// The schema that the data was written under cannot be read any more.
+  /// The schema under which the data was written can no longer be read.
   case storedSchema(String)
-  /// The data does not fit the schema: what stands in the way, a sentence each.
+  /// The data does not fit the schema: the obstacles, one sentence each.
   case schema([String])
 
-  /// What is wrong and where, in a sentence or one for each obstacle.
+  /// The error and its place, in one sentence, or in one for each obstacle.
   package var description: String {
     switch self {
     case .journal(let error): "\(error)"
@@ -24,7 +24,7 @@ package enum StoreError: Error, Sendable, CustomStringConvertible {
 }
 
 extension StoreError {
-  /// Does something with a journal.
+  /// Runs `body`, and converts its `JournalError`.
   package static func of<Result>(_ body: () throws(JournalError) -> Result) throws(StoreError) -> Result {
     do throws(JournalError) {
       return try body()
@@ -35,7 +35,7 @@ extension StoreError {
 }
 
 extension Schema {
-  /// The schema under which a journal's records were written.
+  /// Creates the schema under which a journal's records were written.
   init(stored identity: JournalIdentity) throws(StoreError) {
     do throws(SchemaError) {
       self = try Schema(yaml: identity.schema)
@@ -45,27 +45,26 @@ extension Schema {
   }
 }
 
-/// A write that came to nothing because the journal could not take it: nothing was changed, and no observer was
-/// notified.
+/// The failure of a write because the journal could not take it: nothing was changed, and no observer was notified.
 package struct StoreUnavailable: Error, Hashable, Sendable {
-  /// What is wrong with the disk, in words.
+  /// The fault of the disk, as text.
   package let reason: String
 }
 
-/// What an operator should know of a store: told once when it begins, and once when it is over.
+/// A notice for the operator of a store: sent once when a condition begins, and once when it is over.
 package enum StoreNotice: Hashable, Sendable {
-  /// The journal takes no writes, for this reason, which may name files. Reading goes on.
+  /// The journal refuses writes, for this reason, which may name files. Reading still works.
   case refusesWrites(String)
-  /// It takes writes again.
+  /// The journal accepts writes again.
   case takesWrites
-  /// A write was refused because it would have the objects take more memory than they may. Told each time.
+  /// A write was refused because the objects would have taken more memory than the limits allow. Sent each time.
   case refusesGrowth
-  /// The state could not be written down, for this reason; the journal grows until it can.
+  /// A snapshot could not be written, for this reason; the journal grows until one is.
   case snapshotFailed(String)
-  /// It was written down.
+  /// A snapshot was written again.
   case snapshotWritten
-  /// What this node keeps of a journal that it shares cannot be written, for this reason; all else goes on.
+  /// This node's cache of a shared journal cannot be written, for this reason; everything else works.
   case cacheFailed(String)
-  /// It can be written again.
+  /// The cache can be written again.
   case cacheWritten
 }

@@ -2,44 +2,44 @@ import Glibc
 package import KeyValueModel
 import Support
 
-/// A transaction for the store, with all that belongs to it: see `Store.submit`.
+/// A transaction for the store, together with its attachment and its callbacks: see `Store.submit`.
 ///
-/// The writer alone calls the methods, one after the other. In an attempt, under its lock, it calls `begin`,
-/// `attachment` if the transaction was applied, and `conclude`; in the end `finish`, without a lock. Where the journal
-/// is shared and another node appended first, there is another attempt, and what was concluded before is void. A write
-/// that the journal leaves no room for is concluded as refused without an attempt.
+/// Only the writer calls the methods, one after another. In an attempt, under its lock, it calls `begin`, `attachment`
+/// if the transaction was applied, and `conclude`; at the end it calls `finish`, without a lock. If the journal is
+/// shared and another node appended first, there is another attempt, which voids the previous conclusion. If there is
+/// no more time for an attempt, the write is concluded as refused without one.
 package protocol StoreWrite: AnyObject, Sendable {
   /// The transaction.
   var transaction: Transaction { get }
-  /// The number of the client that asks: clients take turns.
+  /// The number of the client that made the write: clients are served round-robin.
   var client: Int { get }
-  /// The bytes that count in these turns, about as many as the write takes.
+  /// The size by which the write counts in the round-robin, in bytes: about as many as the write takes.
   var byteCount: Int { get }
-  /// The limits of the transaction; nil for the store's own.
+  /// The limits of the transaction; nil for the store's limits.
   var limits: TransactionLimits? { get }
 
-  /// Begins an attempt, right before the transaction is applied.
+  /// Begins an attempt, immediately before the transaction is applied.
   func begin()
-  /// Returns the bytes that the journal keeps with the commit, if any. The state is as the commit left it.
+  /// Returns the attachment that the journal stores with the commit, if any. `state` is the state after the commit.
   func attachment(to commit: Commit, _ state: borrowing ModelState) -> [UInt8]?
-  /// Takes in the outcome right after the transaction was applied or refused, with the state that it left, and the
-  /// revision of that.
+  /// Receives the outcome immediately after the transaction was applied or refused, with the resulting state and its
+  /// revision.
   func conclude(_ outcome: Result<Commit, ModelError>, _ state: borrowing ModelState, _ revision: Revision)
-  /// Ends the write, once: the batch is durable and published, or has come to nothing because the journal could not
-  /// take it.
+  /// Finishes the write, once: the batch is durable and published, or has failed because the journal could not take it.
   func finish(_ failure: StoreUnavailable?)
 
-  /// Takes over the answer of another node that has carried out the same request meanwhile; false if none has. Called
-  /// after `begin` where the journal is shared. If true, the transaction is not applied, and only `finish` follows.
+  /// Adopts the response of another node that has carried out the same request in the meantime; returns false if none
+  /// has. Called after `begin` if the journal is shared. If true, the transaction is not applied, and only `finish`
+  /// follows.
   func takePrecedent() -> Bool
-  /// Gives the write back to its sender, who may know a better node, since other nodes were first several times. If
-  /// true, the write is not carried out, and no method of it is called any more; if false, it is tried again.
+  /// Gives the write back to its sender, which may know a better node, because other nodes appended first several
+  /// times. If true, the write is not carried out, and none of its methods is called again; if false, it is retried.
   func giveBack() -> Bool
 }
 
-/// A plain write has the limits of all, keeps nothing with its commit, and is a matter of this node alone.
+/// The defaults of a plain write: the store's limits, no attachment, and no other node involved.
 extension StoreWrite {
-  /// Nil.
+  /// Always nil.
   package var limits: TransactionLimits? { nil }
   /// Does nothing.
   package func begin() {}
@@ -89,16 +89,16 @@ final class PlainWrite: StoreWrite {
 /// A write that waits for the writer.
 struct QueuedWrite: Sendable {
   let write: any StoreWrite
-  /// Since it was handed over.
+  /// The time since it was submitted.
   let watch = Stopwatch()
 }
 
 /// An attempt to commit a batch of writes.
 struct WriteAttempt: Sendable {
   private let store: Store
-  /// The writes that were judged, in order, each of which is told what came of the attempt.
+  /// The writes that were applied or refused, in order, all of which receive the outcome of the attempt.
   private var judged: [any StoreWrite] = []
-  /// Those of them that were applied, and are to be written down.
+  /// The writes that were applied and are to be recorded.
   private(set) var applied: [QueuedWrite] = []
   private(set) var commits: [Commit] = []
   private(set) var records: [JournalRecord] = []
@@ -106,13 +106,13 @@ struct WriteAttempt: Sendable {
   /// True if a write was refused.
   private(set) var hasRefused = false
   var failure: StoreUnavailable?
-  /// True if another node was first: what it left was read, and the same writes have to be judged by that.
+  /// True if another node appended first: its records were read, and the same writes have to be applied again on top.
   var isOvertaken = false
 
-  /// An attempt of a store, without writes.
+  /// Creates an attempt of a store, without writes.
   init(of store: Store) { self.store = store }
 
-  /// Refuses writes for which the journal leaves no room, by the state that is published.
+  /// Creates an attempt that refuses writes for `reason`, based on the published state.
   init(refusing queued: some Sequence<QueuedWrite>, of store: Store, because reason: String) {
     self.init(of: store)
     failure = StoreUnavailable(reason: reason)
@@ -123,8 +123,8 @@ struct WriteAttempt: Sendable {
     }
   }
 
-  /// Applies at most `limit` writes that fit into a batch to the model, and takes them off `rest`. Returns the times
-  /// that they took, in nanoseconds.
+  /// Applies at most `limit` writes that fit into a batch to the model, and removes them from `rest`. Returns the time
+  /// that each took, in nanoseconds.
   mutating func take(
     from rest: inout ArraySlice<QueuedWrite>, limit: Int, _ writing: inout Store.Writing,
     _ admission: inout LeaseAdmission
@@ -167,34 +167,34 @@ struct WriteAttempt: Sendable {
     }
   }
 
-  /// Tells the writes what came of it.
+  /// Reports the outcome to the writes.
   func finish() {
     for write in judged { write.finish(failure) }
   }
 }
 
-/// For how long a batch is judged anew because other nodes were first. They pass their writes on to the one that was
-/// first, so that it seldom takes more than a few attempts.
+/// The retries of a batch because other nodes appended first, with their deadline. Nodes forward their writes to the
+/// one that appended first, so that it seldom takes more than a few attempts.
 struct Overtaking {
   private let end = ContinuousClock.now + .seconds(5)
-  /// How often others were first.
+  /// The number of times others appended first.
   private(set) var count = 0
 
-  /// After so many attempts, what can be carried out elsewhere is given back: the node that was first appends again at
-  /// once, and this one is behind by as long as it takes to read what was appended.
+  /// The number of attempts after which writes that can be carried out elsewhere are given back: the node that appended
+  /// first appends again at once, while this one lags by the time that reading those records takes.
   private static let attemptsBeforeGivingBack = 2
-  /// After so many attempts there is a pause before the next.
+  /// The number of attempts after which there is a pause before the next.
   private static let attemptsWithoutPause = 4
-  /// The longest pause, in microseconds. It is random, so that those who meet do not meet again.
+  /// The maximum pause, in microseconds. The pause is random, so that nodes that collide do not collide again.
   private static let longestPause: UInt32 = 20_000
 
-  /// Gives back those of a batch that can be, where it is time to.
+  /// Gives back the writes that can be given back, after the first attempts.
   func giveBack(_ waiting: inout ArraySlice<QueuedWrite>) {
     guard count >= Self.attemptsBeforeGivingBack else { return }
     waiting = waiting.filter { !$0.write.giveBack() }[...]
   }
 
-  /// Counts one more, and pauses where there were several; false where it is time to give up.
+  /// Counts one more attempt, and pauses after several. Returns false after the deadline.
   mutating func goesOn() -> Bool {
     count += 1
     if count > Self.attemptsWithoutPause { usleep(.random(in: 0...Self.longestPause)) }
@@ -202,17 +202,17 @@ struct Overtaking {
   }
 }
 
-/// How long the writer had a processor for the writes of each client.
+/// The processor time that the writer spent on the writes of each client.
 struct WriterTimes {
   private var nanoseconds: [Int: Int64] = [:]
 
   /// The times in microseconds.
   var microseconds: [Int: Int] { nanoseconds.mapValues { Int($0 / 1_000) } }
 
-  /// Adds the time that writes took together, one of each of the clients, in proportion to their weights and equally
-  /// where there are none.
+  /// Distributes the time that writes took together, one for each of `clients`, in proportion to their weights, or
+  /// equally if all weights are 0.
   mutating func add(_ time: Int64, to clients: [Int], by weights: [Int]) {
-    // A little more for each, so that there is something to divide by.
+    // Each weight counts one more, so that the sum is never 0.
     let total = zip(clients, weights).reduce(0) { $0 + $1.1 + 1 }
     for (client, weight) in zip(clients, weights) {
       nanoseconds[client, default: 0] += Int64(Double(time) * Double(weight + 1) / Double(total))

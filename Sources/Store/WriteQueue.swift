@@ -1,48 +1,51 @@
 import Glibc
 import Support
 
-/// The writes that wait for the writer, which takes them by batches. Clients take turns, and while several write, none
-/// fills the batches that the others wait for: what it puts into one beyond its share, it owes, and misses as many of
-/// the next. Where nobody else has something to write, it has a batch to itself meanwhile, of one write, so that
-/// those who come do not wait long. A write counts the memory that it was made into where that is more than its bytes,
-/// and afterwards the time that it took the writer where that is more than its bytes stand for; a client whose writes
-/// are slow has no more of them in a batch than the others can wait for.
+/// The writes that wait for the writer, which takes them in batches.
+///
+/// Clients are served round-robin. While several write, none fills the batches that the others wait for: a client that
+/// puts more than its share into a batch owes the excess, and is left out of the next batches until that is paid off.
+/// If no other client has anything to write, it gets batches of one write meanwhile, so that newly arriving clients do
+/// not wait long. A write counts by the memory that it takes, if that exceeds its bytes, and afterwards by the time
+/// that it took the writer, if that exceeds what its bytes stand for. A client with slow writes has no more of them in
+/// a batch than the others can wait for.
 struct WriteQueue<Write: Sendable>: Sendable {
   private struct Entry: Sendable {
     let write: Write
     let bytes: Int
   }
 
-  /// One part in so many of a batch is a client's share.
+  /// The number of shares in a batch, of which a client has one.
   private static var shares: Int { 128 }
-  /// For so many batches after a change of clients there are several.
+  /// The number of batches after a change of clients for which several are considered active.
   private static var companyBatches: Int { 64 }
-  /// A client that is alone has no more than so many batches at once.
+  /// The maximum size of what a single active client gets at once, in batches.
   private static var aloneBatches: Int { 2 }
-  /// What the smallest write counts: it takes the writer about as long as so many bytes more of a large one.
+  /// The size by which the smallest write counts, in bytes: it takes the writer about as long as so many more bytes of
+  /// a large one.
   private static var leastBytes: Int { 1_024 }
-  /// What a microsecond of the writer counts: it takes small writes at about this pace.
+  /// The number of bytes by which a microsecond of the writer counts: about its pace for small writes.
   private static var bytesPerMicrosecond: Int { 80 }
-  /// From so many microseconds on a write is slow.
+  /// The number of microseconds from which a write is slow.
   private static var slowMicroseconds: Int { 500 }
-  /// The slow writes of a batch together take no longer, unless there is only one.
+  /// The maximum time of the slow writes of a batch together, in microseconds, unless there is only one.
   private static var batchMicroseconds: Int { 50_000 }
-  /// The most clients of slow writes that are remembered; with one more, all are forgotten.
+  /// The maximum number of remembered clients with slow writes; one more, and all are forgotten.
   private static var slowClients: Int { 1_000 }
 
   private var waiting: FairQueue<Int, Entry>
   private var waitingBytes = 0
   private let batchBytes: Int
   private let shareBytes: Int
-  /// What the clients have had in bytes, of which each batch takes a share away.
+  /// The bytes that each client has used, from which each batch subtracts a share.
   private var had: [Int: Int] = [:]
-  /// How long a write took lately, in microseconds, of the clients whose writes are slow.
+  /// The recent time of a write, in microseconds, for each client with slow writes.
   private var paces: [Int: Int] = [:]
-  /// What the last batch has of each client.
+  /// The number and size of each client's writes in the last batch.
   private var lastBatch: [Int: (writes: Int, bytes: Int)] = [:]
   private var lastClient: Int?
   private var companyLeft = 0
-  /// Whether the writer is about to look.
+  /// True if the writer is about to take the next batch.
   var isScheduled = false
 
   init(_ limits: StoreLimits) {
@@ -51,17 +54,17 @@ struct WriteQueue<Write: Sendable>: Sendable {
     shareBytes = max(1, limits.batchBytes / Self.shares)
   }
 
-  /// How many wait.
+  /// The number of waiting writes.
   var count: Int { waiting.waitingCount }
 
-  /// Whether what waits can wait for a client's write to go with: only the store's own writes do, and clients have
-  /// written lately.
+  /// True if the waiting writes can wait to be committed together with a client's: only the store's own writes wait,
+  /// and clients have written recently.
   var canWait: Bool {
     companyLeft > 0 && waiting.waitingClientCount == 1 && waiting.firstClient == Store.ownClient
   }
 
-  /// How many microseconds those that wait can wait for others' writes to go first: an eighth of what the next of them
-  /// takes, while clients have written lately and only clients of slow writes wait; 0 otherwise.
+  /// The time for which the waiting writes can wait to let others' writes go first, in microseconds: an eighth of the
+  /// time of the next of them, if clients have written recently and only clients with slow writes wait; 0 otherwise.
   var slowPatience: Int {
     guard companyLeft > 0, !paces.isEmpty else { return 0 }
     var least = Int.max
@@ -73,8 +76,8 @@ struct WriteQueue<Write: Sendable>: Sendable {
     return areSlow && least < .max ? min(least, Self.batchMicroseconds) / 8 : 0
   }
 
-  /// Takes in a client's write, of about so many bytes; false where too many wait already, of all clients or of this
-  /// one.
+  /// Adds a client's write, of about so many bytes. Returns false if too many writes already wait, of all clients or of
+  /// this one.
   mutating func enqueue(_ write: Write, bytes: Int, of client: Int) -> Bool {
     let entry = Entry(write: write, bytes: max(bytes, Self.leastBytes))
     guard waiting.enqueue(entry, of: client) else { return false }
@@ -82,18 +85,19 @@ struct WriteQueue<Write: Sendable>: Sendable {
     return true
   }
 
-  /// All that waits.
+  /// Removes and returns all waiting writes.
   mutating func takeAll() -> [Write] {
     waitingBytes = 0
     return waiting.removeWaiting().map(\.write)
   }
 
-  /// The next batch; empty where nothing waits.
+  /// Removes and returns the next batch; empty if nothing waits.
   mutating func takeBatch() -> [Write] {
     companyLeft = max(0, companyLeft - 1)
     let isAlone =
       companyLeft == 0 && waiting.waitingClientCount == 1 && waiting.firstClient == lastClient ?? waiting.firstClient
-    // A client that is alone has all that there is, at once, unless that is so much that one who comes would wait long.
+    // A single active client gets everything at once, unless that is so much that a newly arriving client would wait
+    // long.
     if isAlone, waitingBytes <= Self.aloneBatches * batchBytes, paces[waiting.firstClient ?? Store.ownClient] == nil {
       lastClient = waiting.firstClient
       had = [:]
@@ -112,7 +116,7 @@ struct WriteQueue<Write: Sendable>: Sendable {
           (isAlone || had[client, default: 0] < shareBytes)
             && (batch.isEmpty || microseconds + (paces[client] ?? 0) <= Self.batchMicroseconds)
         }
-        // One write of a client that owes, where no other has any.
+        // One write of a client that owes, if no other client has any.
         ?? (batch.isEmpty ? waiting.next() : nil)
       guard let (entry, client) = next else { break }
       waiting.finish(client)
@@ -130,8 +134,8 @@ struct WriteQueue<Write: Sendable>: Sendable {
     return batch
   }
 
-  /// Takes in how long the writer took for the last batch, in microseconds by client. Clients of slow writes owe what
-  /// is more than their bytes stand for, up to a whole batch.
+  /// Records the time that the writer took for the last batch, in microseconds by client. Clients with slow writes owe
+  /// the part that exceeds what their bytes stand for, up to a whole batch.
   mutating func charge(_ microseconds: [Int: Int]) {
     for (client, time) in microseconds {
       guard let (writes, bytes) = lastBatch[client] else { continue }
@@ -139,7 +143,7 @@ struct WriteQueue<Write: Sendable>: Sendable {
       if more > 0, time / writes >= Self.slowMicroseconds {
         had[client] = max(had[client] ?? 0, min((had[client] ?? 0) + more, batchBytes))
       }
-      // Slow at once, and quick again bit by bit.
+      // A client counts as slow at once, and recovers gradually.
       let pace = max(time / writes, (paces[client] ?? 0) * 7 / 8)
       paces[client] = pace >= Self.slowMicroseconds ? pace : nil
     }
@@ -147,23 +151,24 @@ struct WriteQueue<Write: Sendable>: Sendable {
   }
 }
 
-/// How long the writer waits for more writes before it commits those that wait.
+/// The decision for how long the writer waits for more writes before it commits the waiting ones.
 ///
-/// A crowd that was answered together comes back together, and the first of it would have a sync of its own while all
-/// the others wait for the next (PostgreSQL's `commit_delay`): a fraction of what a sync takes, and only where there
-/// was a crowd. The store's own writes wait a little longer for a client's to go with: a sync of theirs would have
-/// clients wait that come meanwhile. So do slow writes, since who comes just after one has begun waits for all of it.
+/// Clients that got their responses together come back together, and the first of them would get a sync of its own
+/// while all others wait for the next one (compare PostgreSQL's `commit_delay`). The writer waits a fraction of a
+/// sync's time, and only if the last batch was large. The store's own writes wait slightly longer for a client's write
+/// to join: otherwise clients that arrive during their sync would have to wait for it. Slow writes wait too, since a
+/// client that arrives just after one has begun waits for all of it.
 struct WriterPatience: Sendable {
-  /// How many writes the last batch had, and how long its sync took.
+  /// The number of writes in the last batch, and the duration of its sync.
   var lastBatchCount = 0
   var lastSync = Duration.zero
 
-  /// For the store's own writes.
+  /// The maximum wait of the store's own writes.
   private static let own = Duration.milliseconds(5)
-  /// Between two looks at the queue, in microseconds.
+  /// The interval between two checks of the queue, in microseconds.
   private static let pause: UInt32 = 50
 
-  /// Waits as long as it is of use. `looking` has a question answered by the queue as it is then.
+  /// Waits as long as it is useful. `looking` evaluates a condition on the current queue.
   func wait<Write>(_ looking: ((WriteQueue<Write>) -> Bool) -> Bool) {
     Self.wait(Self.own) { looking { $0.canWait } }
     var microseconds = 0

@@ -1,38 +1,38 @@
 import HTTPTypes
 import Support
 
-/// Hears of every request and stream that has ended. On the server's own threads: it must not wait.
+/// Receives a record of every request and stream that has ended. Called on the server's own threads: it must not wait.
 package protocol AccessLog: AnyObject, Sendable {
-  /// Whether records are wanted at present: where not, none is begun.
+  /// True if records are currently wanted; otherwise none is begun.
   var isWanted: Bool { get }
 
-  /// Told once for each request that was begun, when its answer is sent or its client gone, and for one that was
-  /// answered with a stream, when that has ended.
+  /// Called once for each request that was begun, when its response is sent or its client gone; for a request that was
+  /// answered with a stream, when the stream has ended.
   func ended(_ record: AccessRecord)
 }
 
-/// Everything that an access log may say of one request: nothing that a client wrote but the method, which is a token,
-/// the id, and the name in its verified credential.
+/// The fields that an access log may report of one request. The only parts written by the client are the method, which
+/// is a token, the ID, and the name in its verified credential.
 package struct AccessRecord: Sendable {
-  /// The request's id; nil where its header never arrived.
+  /// The request's ID; nil if its header never arrived.
   package var id: RequestID?
-  /// The method; nil where it is no token, or never arrived.
+  /// The method; nil if it is not a token, or never arrived.
   package var method: String?
-  /// The resource by its pattern, never by the path that was sent; nil where none was found.
+  /// The resource as its pattern, never as the path that was sent; nil if none was found.
   package var route: String?
-  /// The status that was answered; nil where the client left, or was cut, before.
+  /// The status of the response; nil if the client left, or was disconnected, before it.
   package var status: Int?
-  /// Why it was answered so, by the code of a problem.
+  /// The reason for the response, as the code of a problem.
   package var reason: String?
-  /// The bytes of the answer's body; of a stream, everything that the kernel took, the head included.
+  /// The size of the response's body in bytes; for a stream, everything that the kernel accepted, including the head.
   package var byteCount = 0
-  /// From the request line to the last byte of the answer, or to the end of the stream.
+  /// The time from the request line to the last byte of the response, or to the end of the stream.
   package var nanoseconds: Int64 = 0
-  /// Who asked.
+  /// The address of the client.
   package var client: ClientAddress
-  /// The `sub` of the identity that asked, or nil if nobody was known.
+  /// The `sub` of the identity that made the request, or nil for an anonymous request.
   package var subject: String?
-  /// How the stream ended that was the answer; nil where it was none.
+  /// The way in which the stream that was the response ended; nil if the response was not a stream.
   package var streamEnd: StreamEnd?
 }
 
@@ -50,7 +50,7 @@ final class AccessEntry: @unchecked Sendable {
     record = AccessRecord(client: client)
   }
 
-  /// A response is about to be sent.
+  /// Records the response that is about to be sent.
   func answered(_ response: borrowing Response) {
     record.status = response.status.code
     record.reason = response.reason
@@ -58,7 +58,7 @@ final class AccessEntry: @unchecked Sendable {
     record.byteCount = isBodySent ? response.contentCount : 0
   }
 
-  /// Hands the record over. Call once.
+  /// Passes the record to the log. Call once.
   func end(_ streamEnd: StreamEnd? = nil) {
     record.streamEnd = streamEnd
     record.nanoseconds = SystemClock.nanoseconds - began

@@ -1,17 +1,17 @@
 package import Logging
 import Support
 
-/// Tells operators of conditions: logs each once when it begins, now and then while it lasts, and once when it has
-/// ended, and counts every occurrence.
+/// Reports conditions to operators: logs each one when it begins, now and then while it lasts, and when it has ended,
+/// and counts every occurrence.
 ///
-/// A condition begins with its first occurrence and ends when there was none for a while; one with a known end is
-/// `set`. What clients do by the thousand becomes a few lines. Any thread; logging happens outside the lock.
+/// A condition begins with its first occurrence and ends after a time without any; a condition with a known end is
+/// `set`. Thousands of events caused by clients become a few lines. Any thread; logging happens outside the lock.
 package final class ConditionLog: Sendable {
-  /// Occurrences of one condition.
+  /// The occurrences of one condition.
   package struct Count: Sendable {
-    /// How often it occurred since the start.
+    /// The number of occurrences since the start.
     package var total = 0
-    /// Whether it lasts.
+    /// True while the condition lasts.
     package var isActive = false
   }
 
@@ -21,10 +21,10 @@ package final class ConditionLog: Sendable {
     var beganSecond: Int64 = 0
     var lastSecond: Int64 = 0
     var reportSecond: Int64 = 0
-    /// Its owner says when it ends.
+    /// True if the owner of the condition decides when it ends.
     var isHeld = false
 
-    /// Counts occurrences; true where the condition begins with them.
+    /// Counts occurrences. Returns true if the condition begins with them.
     mutating func occurred(_ occurrences: Int, at second: Int64) -> Bool {
       let isFirst = !count.isActive
       if isFirst {
@@ -45,7 +45,7 @@ package final class ConditionLog: Sendable {
     let metadata: Logger.Metadata
   }
 
-  /// After how many seconds a condition that lasts is logged again.
+  /// The interval at which a lasting condition is logged again, in seconds.
   private static let reportSeconds: Int64 = 600
 
   private let logger: Logger
@@ -53,16 +53,16 @@ package final class ConditionLog: Sendable {
   private let now: @Sendable () -> Int64
   private let episodes = Locked<[Condition: Episode]>([:])
 
-  /// A log without conditions. One of which nothing was noted for `quietSeconds` has ended; `now` gives seconds that
-  /// only grow.
+  /// Creates a log without conditions. A condition without occurrences for `quietSeconds` has ended; `now` returns
+  /// seconds of a monotonic clock.
   package init(logger: Logger, quietSeconds: Int = 60, now: (@Sendable () -> Int64)? = nil) {
     self.logger = logger
     self.quietSeconds = Int64(quietSeconds)
     self.now = now ?? { Int64(SystemClock.coarseSeconds) }
   }
 
-  /// Notes an occurrence, or several. `client` is who met the condition first, `detail` what happened then; both stand
-  /// in the line that says that it begins.
+  /// Records one or more occurrences. `client` is the client that met the condition first, `detail` describes that
+  /// occurrence; both appear in the line that reports the beginning.
   package func note(
     _ condition: Condition, count: Int = 1, client: ClientAddress? = nil, detail: @autoclosure () -> String? = nil
   ) {
@@ -73,7 +73,7 @@ package final class ConditionLog: Sendable {
     if isFirst { log(began(condition, client: client, detail: detail())) }
   }
 
-  /// Says whether a condition lasts whose owner knows that. Saying the same again does nothing.
+  /// Sets whether a condition with a known end lasts. Setting the same value again does nothing.
   package func set(_ condition: Condition, isActive: Bool, detail: @autoclosure () -> String? = nil) {
     let second = now()
     let line = episodes.withLock { episodes -> Line? in
@@ -91,7 +91,7 @@ package final class ConditionLog: Sendable {
     if let line { log(line) }
   }
 
-  /// Ends what has not occurred for a while, and tells of what lasts. To be called about once a second.
+  /// Ends the conditions that have not occurred for a while, and reports those that last. Call it about once a second.
   package func sweep() {
     let second = now()
     let lines = episodes.withLock { episodes in
@@ -112,7 +112,7 @@ package final class ConditionLog: Sendable {
     for line in lines { log(line) }
   }
 
-  /// Every condition that ever occurred.
+  /// Every condition that ever occurred, with its counts.
   package var counts: [(condition: Condition, count: Count)] {
     episodes.withLock { $0.map { ($0.key, $0.value.count) } }
   }
@@ -144,33 +144,33 @@ package final class ConditionLog: Sendable {
   }
 }
 
-/// Something that an operator may have to act on, and that lasts for a while: a limit that is met, a client that is cut
-/// again and again, a store that takes no writes.
+/// A lasting state that an operator may have to act on: a limit that is reached, a client that is repeatedly
+/// disconnected, a store that accepts no writes.
 package struct Condition: Hashable, Sendable {
   /// The name in metrics and in the log: lower case, words joined by underscores.
   package let name: String
-  /// What is the case, and which setting or what else decides on it.
+  /// The meaning of the condition, and the setting or other cause that determines it.
   package let message: String
-  /// How severe it is that it begins.
+  /// The log level of the line that reports the beginning.
   package let level: Logger.Level
 
-  /// A condition with its name, what it means, and how severe that is.
+  /// Creates a condition.
   package init(_ name: String, _ message: String, level: Logger.Level = .warning) {
     (self.name, self.message, self.level) = (name, message, level)
   }
 
-  /// Equal when they have the same name.
+  /// Returns true if both have the same name.
   package static func == (left: Condition, right: Condition) -> Bool { left.name == right.name }
 
-  /// Feeds what equality looks at.
+  /// Hashes the name.
   package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 extension Condition {
-  /// A connection was closed as it was accepted.
+  /// A connection was closed immediately after it was accepted.
   package static let connections = Condition(
     "connections", "connections are closed as they come: connections.maximum or connections.perAddress is met")
-  /// A descriptor was needed and there was none.
+  /// A descriptor was needed and none was available.
   package static let descriptors = Condition(
     "descriptors", "no descriptor is left, and connections are closed: raise the limit of the process (ulimit -n)",
     level: .error)
@@ -179,13 +179,13 @@ extension Condition {
   /// A live query was refused.
   package static let queries = Condition(
     "queries", "live queries are refused: queries.maximum or queries.rows is met")
-  /// A request was refused because too much waits.
+  /// A request was refused because too many were waiting.
   package static let overload = Condition(
     "overload", "requests are refused: more waits than the limits of queues and memory allow")
-  /// A stream was cut because its client took nothing.
+  /// A stream was closed because its client read nothing.
   package static let stalled = Condition(
     "stalled", "streams are cut: their clients read nothing for streams.stallSeconds")
-  /// A stream was ended because too much waited for its client.
+  /// A stream was ended because too much data was waiting for its client.
   package static let overflow = Condition(
     "overflow", "streams are ended: more waits for their clients than streams.pendingBytes or memory.clientBytes allow")
 }

@@ -3,19 +3,20 @@ import Glibc
 import Support
 import Synchronization
 
-/// The thread that accepts connections, at once, and hands them to the threads of libmicrohttpd in turns of their
-/// addresses.
+/// The thread that accepts connections immediately, and hands them to the threads of libmicrohttpd in round-robin order
+/// of their addresses.
 ///
-/// libmicrohttpd would accept them itself, one after the other as they came and ten between two rounds of its work: a
-/// client that opens connections faster than they are served fills the backlog of the kernel, and every other client
-/// waits behind it.
+/// libmicrohttpd would accept them itself, in the order of arrival and ten between two rounds of its work: a client
+/// that opens connections faster than they are served would fill the kernel's backlog, and every other client would
+/// wait behind it.
 final class Acceptor: Sendable {
-  /// How many connections are accepted before some are handed on. That costs little beside serving one, so that the
-  /// backlog of the kernel, in which all clients wait in the order of coming, is soon empty.
+  /// The number of connections accepted before some are handed on. Accepting costs little compared with serving, so
+  /// that the kernel's backlog, in which all clients wait in order of arrival, is soon empty.
   private static let batchCount = 1_024
-  /// How many connections a thread of libmicrohttpd is given before it has begun them.
+  /// The maximum number of connections that a thread of libmicrohttpd is given before it has begun them.
   private static let startingPerThread = 8
-  /// How long the thread sleeps where connections wait for their addresses' next share.
+  /// The time for which the thread sleeps while connections wait for the next share of their addresses, in
+  /// milliseconds.
   private static let pauseMilliseconds = Int32(TrafficShare.timeTickMilliseconds)
 
   private let listener: Int32
@@ -25,8 +26,8 @@ final class Acceptor: Sendable {
   private let isOver = Atomic<Bool>(false)
   private let thread = Locked<SystemThread?>(nil)
 
-  /// Starts the thread, which closes `listener` in the end; nil where the system has no thread or descriptor left, and
-  /// then the caller keeps it.
+  /// Starts the thread, which closes `listener` at the end; nil if the system has no thread or descriptor left, in
+  /// which case the caller keeps it.
   init?(listener: Int32, context: ServerContext, daemons: [Daemon]) {
     guard let wake = WakeDescriptor() else { return nil }
     (self.listener, self.context, self.daemons, self.wake) = (listener, context, daemons, wake)
@@ -34,17 +35,17 @@ final class Acceptor: Sendable {
     thread.withLock { $0 = started }
   }
 
-  /// How many connections may be with so many threads before they have begun them.
+  /// Returns the maximum number of connections that so many threads may hold before they have begun them.
   static func startingCount(threads: Int) -> Int { threads * startingPerThread }
 
-  /// Closes the listening socket and the connections that wait, and waits for the thread. Call once.
+  /// Closes the listening socket and the waiting connections, and waits for the thread. Call once.
   func stop() {
     isOver.store(true, ordering: .relaxed)
     wake.wake()
     thread.withLock { $0 }?.join()
   }
 
-  /// Accepts and hands on until the end.
+  /// Accepts connections and hands them on until the end.
   private func run() {
     var spare = SpareDescriptor()
     var turn = 0
@@ -63,7 +64,7 @@ final class Acceptor: Sendable {
     for connection in context.arrivals.close() { close(connection.descriptor) }
   }
 
-  /// Waits until there is a connection to accept, or one that waits may have its turn.
+  /// Waits until there is a connection to accept, or a waiting one may be handed on.
   private func awaitWork() {
     let milliseconds = context.arrivals.isEmpty ? -1 : Self.pauseMilliseconds
     withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { entries in
@@ -74,8 +75,8 @@ final class Acceptor: Sendable {
     }
   }
 
-  /// Accepts a connection, which then waits for its turn, or is closed where it has no place. False where there is
-  /// none.
+  /// Accepts a connection, which is queued, or closed if the limits leave no place for it. Returns false if there is no
+  /// connection.
   private func acceptOne(_ spare: inout SpareDescriptor) -> Bool {
     var peer = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -100,7 +101,7 @@ final class Acceptor: Sendable {
     return true
   }
 
-  /// What accept(2) failed for. Whether to try once more at once.
+  /// Handles an error of accept(2). Returns true if the caller should retry immediately.
   private func recover(from error: Int32, _ spare: inout SpareDescriptor) -> Bool {
     switch error {
     case EAGAIN: return false
@@ -109,24 +110,24 @@ final class Acceptor: Sendable {
         context.conditions.note(.descriptors)
         return true
       }
-    // Of connections that ended before they were accepted (accept(2)).
+    // Errors of connections that ended before they were accepted (accept(2)).
     case ECONNABORTED, EINTR, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH:
       return true
     default: break
     }
-    // The socket stays readable, so a next call would be here again at once.
+    // The socket stays readable, so the next call would fail in the same way immediately.
     SystemThread.pause(milliseconds: 5)
     return false
   }
 }
 
-/// A descriptor that is kept for the moment when none is left: it is given up to accept the connection that waits,
-/// which is closed then, and opened again. Without it accept(2) would fail for as long as none is left, while its
-/// socket stays readable. One thread.
+/// A descriptor in reserve for the moment when none is left: it is closed to accept the waiting connection, which is
+/// then closed, and reopened. Without it, accept(2) would fail as long as no descriptor is left, while its socket stays
+/// readable. Used by one thread.
 private struct SpareDescriptor: ~Copyable {
   private var descriptor: Int32 = -1
 
-  /// Opens it.
+  /// Opens the reserve.
   init() {
     descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
   }
@@ -135,15 +136,15 @@ private struct SpareDescriptor: ~Copyable {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Whether there is one. Another thread may have opened a file at the moment when it was given up: then it is made
-  /// good before any connection is taken, or those that come next could not even be closed.
+  /// Returns true if there is a reserve. Another thread may have opened a file while the reserve was closed: it is then
+  /// reopened before any connection is accepted, since the following ones could otherwise not even be closed.
   mutating func isKept() -> Bool {
     if descriptor < 0 { descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC) }
     return descriptor >= 0
   }
 
-  /// Accepts the connection that waits in the place of the spare, and closes it. False where none waits, or another
-  /// thread was quicker and had the descriptor.
+  /// Accepts the waiting connection in place of the reserve, and closes it. Returns false if none waits, or if another
+  /// thread took the descriptor first.
   mutating func closeNext(of listener: Int32) -> Bool {
     if descriptor >= 0 { close(descriptor) }
     let connection = accept(listener, nil, nil)

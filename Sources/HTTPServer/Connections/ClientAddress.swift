@@ -1,22 +1,21 @@
 import Glibc
 
-/// An address that requests come from, and what a client is known by where its share of something is counted: its
-/// `network`, or a digest of its name, where the handler knows that. An IPv4 address and its form inside IPv6 are the
-/// same.
+/// An address that requests come from, and the key under which a client's share is counted: its `network`, or a digest
+/// of its name, if the handler knows the name. An IPv4 address and its form inside IPv6 are equal.
 package struct ClientAddress: Hashable, Sendable {
-  /// The first half of a number of 128 bits: of the address as IPv6 has it.
+  /// The first half of a 128-bit number: the address in the form of IPv6.
   package let high: UInt64
   /// The second half.
   package let low: UInt64
 
-  /// A client that is known by its name: the first bits of a digest of that, behind a prefix that no client's address
-  /// has (that of multicast addresses, RFC 4291 §2.7).
+  /// Creates the key of a client that is known by its name: the first bits of a digest of the name, after a prefix that
+  /// no client's address has (that of multicast addresses, RFC 4291 §2.7).
   package init(digest high: UInt64, _ low: UInt64) {
     self.high = Self.digestPrefix | high >> 8
     self.low = high << 56 | low >> 8
   }
 
-  /// The address that a text is; nil where it is none.
+  /// Parses an address; nil if the text is not one.
   package init?(_ text: String) {
     var bytes = [UInt8](repeating: 0, count: 16)
     if inet_pton(AF_INET, text, &bytes[12]) == 1 {
@@ -34,9 +33,9 @@ package struct ClientAddress: Hashable, Sendable {
 
   private static let digestPrefix: UInt64 = 0xFF << 56
 
-  /// The client that shares are counted for at this address: of an IPv6 address the network of its first `prefixBits`
-  /// bits, since a host may use every address of its network (RFC 4291 §2.5.4, RFC 8981); of any other address the
-  /// address itself. IPv4 addresses, the loopback and what has no address all begin with 64 zero bits.
+  /// Returns the client for which shares are counted at this address: for an IPv6 address the network of its first
+  /// `prefixBits` bits, since a host may use every address of its network (RFC 4291 §2.5.4, RFC 8981); for any other
+  /// address the address itself. IPv4 addresses, the loopback address and `unknown` all begin with 64 zero bits.
   package func network(prefixBits: Int) -> ClientAddress {
     guard high != 0, !isDigest, prefixBits < 128 else { return self }
     let (highBits, lowBits) = (min(prefixBits, 64), max(prefixBits - 64, 0))
@@ -46,7 +45,7 @@ package struct ClientAddress: Hashable, Sendable {
 
   private init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
 
-  /// Whether it is a digest, and no address.
+  /// True if the value is a digest instead of an address.
   package var isDigest: Bool { high & Self.digestPrefix == Self.digestPrefix }
 
   init(_ address: UnsafePointer<sockaddr>?) {
@@ -71,13 +70,13 @@ package struct ClientAddress: Hashable, Sendable {
     }
   }
 
-  /// The address of what has none: a socket of this machine, what an operator's own process does, and tests.
+  /// The address of a client without one: a Unix domain socket, the work of an operator's own process, and tests.
   package static let unknown = ClientAddress(nil)
 }
 
 extension ClientAddress: CustomStringConvertible {
-  /// The address as it is usually written (`127.0.0.1`, `::1`); a digest looks like a multicast address,
-  /// and `unix` is what has no address.
+  /// The address as it is usually written (`127.0.0.1`, `::1`). A digest looks like a multicast address, and `unix`
+  /// stands for a client without an address.
   package var description: String {
     if self == .unknown { return "unix" }
     var bytes = [UInt8](repeating: 0, count: 16)
@@ -93,13 +92,13 @@ extension ClientAddress: CustomStringConvertible {
   }
 }
 
-/// The proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed. What anybody else sends there is a claim
-/// that costs nothing to make.
+/// The proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. From any other client these fields prove
+/// nothing.
 package struct TrustedProxies: Sendable {
-  /// What stands for the clients of a socket of this machine.
+  /// The word for the clients of a Unix domain socket.
   private static let socketWord = "unix"
 
-  /// Addresses that begin with the same bits.
+  /// A range of addresses that begin with the same bits.
   private struct Range: Sendable {
     let first: ClientAddress
     let mask: (high: UInt64, low: UInt64)
@@ -120,7 +119,7 @@ package struct TrustedProxies: Sendable {
   private let ranges: [Range]
   private let hasSocket: Bool
 
-  /// Nobody is believed.
+  /// No trusted proxies.
   package static let none = TrustedProxies(ranges: [], hasSocket: false)
 
   private init(ranges: [Range], hasSocket: Bool) {
@@ -128,8 +127,8 @@ package struct TrustedProxies: Sendable {
     self.hasSocket = hasSocket
   }
 
-  /// Proxies given by addresses (`192.0.2.1`, `2001:db8::1`), by ranges of them (`10.0.0.0/8`), and by `unix` for who
-  /// connects to a socket of this machine. Throws `noProxy` for what is none of these.
+  /// Creates proxies from addresses (`192.0.2.1`, `2001:db8::1`), ranges of addresses (`10.0.0.0/8`), and `unix` for
+  /// the clients of a Unix domain socket. Throws `noProxy` for anything else.
   package init(_ texts: [String]) throws(HTTPServerError) {
     var ranges: [Range] = []
     for text in texts where text != Self.socketWord {
@@ -148,16 +147,16 @@ package struct TrustedProxies: Sendable {
     return Range(address, bits: 128 - width + bits)
   }
 
-  /// Whether a peer is one of them; `isLocal` says that it is a client of a socket of this machine.
+  /// Returns true if a peer is a trusted proxy; `isLocal` is true for a client of a Unix domain socket.
   func contains(_ peer: ClientAddress, isLocal: Bool) -> Bool {
     isLocal ? hasSocket : contains(peer)
   }
 
   private func contains(_ address: ClientAddress) -> Bool { ranges.contains { $0.contains(address) } }
 
-  /// Where a request came from that a trusted peer has passed on, by all its `X-Forwarded-For`, joined by commas: the
-  /// rightmost address that is none of a proxy, for each proxy adds the one that it saw. Where something malformed
-  /// comes first, or nothing is left, it is the peer.
+  /// Returns the origin of a request that a trusted peer has forwarded, from all its `X-Forwarded-For` fields, joined
+  /// by commas: the rightmost address that is not a trusted proxy, since each proxy appends the address that it saw.
+  /// Returns the peer if a malformed part comes first or nothing is left.
   func origin(of forwarded: String?, through peer: ClientAddress) -> ClientAddress {
     for part in (forwarded ?? "").split(separator: ",", omittingEmptySubsequences: false).reversed() {
       guard let address = ClientAddress(Self.trimmed(part)) else { return peer }
@@ -166,8 +165,8 @@ package struct TrustedProxies: Sendable {
     return peer
   }
 
-  /// What a peer says of the client whose request it passes on; nil where the peer is no trusted one. `field` gives a
-  /// header field by its name in lower case.
+  /// Returns what a peer reports about the client whose request it forwards; nil if the peer is not trusted. `field`
+  /// returns a header field by its lower-case name.
   func forwarding(
     by peer: ClientAddress, isLocal: Bool, _ field: (String) -> String?
   ) -> (origin: ClientAddress, isOverTLS: Bool)? {

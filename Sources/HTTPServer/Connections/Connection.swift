@@ -3,8 +3,8 @@ import Glibc
 import Support
 import Synchronization
 
-/// What the server keeps for one TCP connection that libmicrohttpd has, from accepting to closing: one object, reused
-/// for every request on it.
+/// The state of one TCP connection of libmicrohttpd, from accepting to closing: one object, reused for every request on
+/// it.
 ///
 /// `@unchecked Sendable`: `exchange`, `target`, `fieldNames`, `requestID`, `address`, `isForwardedOverTLS`, `network`,
 /// `client`, `access`, `body`, `deferredResponse`, `fileLease`, `gate` and `isRequestUnderWay` are touched by the one
@@ -18,49 +18,51 @@ final class Connection: RequestHolder, @unchecked Sendable {
 
   var exchange: Exchange
   var target: String?
-  /// Which header fields the request may have, once its header has been read.
+  /// The header fields that the request may have, once its header has been read.
   var fieldNames = FieldNameFilter()
-  /// The name of the request, once its header has been read.
+  /// The ID of the request, once its header has been read.
   var requestID: RequestID?
-  /// Where the request came from: the other side of the connection, or whom a trusted proxy names.
+  /// The origin of the request: the peer of the connection, or the client that a trusted proxy names.
   var address: ClientAddress
-  /// Whether a trusted proxy says that its client used TLS.
+  /// True if a trusted proxy reports that its client used TLS.
   var isForwardedOverTLS = false
-  /// The client at the address, which the body counts for.
+  /// The client at the address, for which the body is counted.
   private(set) var network: ClientAddress
-  /// The client whose share the request counts for: the network, until the handler knows better.
+  /// The client for whose share the request counts: the network, until the handler has identified the client.
   var client: ClientAddress
-  /// What the access log will say of the request; nil where there is none.
+  /// The access log entry of the request; nil if there is none.
   var access: AccessEntry?
   var body = RequestBody()
   var deferredResponse: DeferredResponse?
-  /// Whether the request may be handled once more after its response was made.
+  /// True if the request may be handled again after its response was made.
   var keepsBody = false
-  /// True if the handler had the request before.
+  /// True if the handler has already had the request.
   var isHandledAgain = false
-  /// The findings of the handler since it had the request before.
+  /// The results of the handler since it first had the request.
   var outcome: (any Sendable)?
-  /// What counts the file that is being sent.
+  /// The lease that counts the file being sent.
   var fileLease: OpenFiles.Lease?
   private var gate: RequestGate
-  /// Whether the time for a request runs. The first has been under way since the connection was made.
+  /// True while the time limit for a request runs. For the first request it runs from the moment the connection is
+  /// made.
   private var isRequestUnderWay = true
-  /// Counts no references, which both threads would write to at each look. It lives longer: a connection is closed, and
-  /// then released, before the daemon that it belongs to has stopped, and `Daemon` keeps the context until then.
+  /// Unowned, so that the threads do not write to a common reference count at each access. The server lives longer: a
+  /// connection is closed, and then released, before the daemon that it belongs to has stopped, and `Daemon` keeps the
+  /// context until then.
   unowned(unsafe) let server: ServerContext
-  /// What its thread works for.
+  /// The accounting of its thread's processor time.
   private let attention: ThreadAttention
 
-  /// Whether it is with the pacer: then the server is what keeps its request from being read.
+  /// True while the connection waits in the pacer: then the server is what keeps its request from being read.
   let waitsForTurn = Atomic<Bool>(false)
-  /// Whether something of a first request was read, or may be now.
+  /// True if some of the first request was read, or may now be read.
   let hasBegun = Atomic<Bool>(false)
-  /// False when libmicrohttpd is about to close it.
+  /// False once libmicrohttpd is about to close the connection.
   let isOpen = Atomic<Bool>(true)
   private let deadline: Atomic<Int64>
   private let busy = Atomic<Bool>(false)
 
-  /// A connection of a server that lives longer.
+  /// Creates a connection of a server, which must live longer.
   init(descriptor: Int32, slot: ConnectionSlot, server: ServerContext, attention: ThreadAttention) {
     let limits = server.limits
     self.descriptor = descriptor
@@ -76,13 +78,13 @@ final class Connection: RequestHolder, @unchecked Sendable {
     deadline = Atomic(SystemClock.coarseMilliseconds + Int64(limits.requestSeconds) * 1_000)
   }
 
-  /// When the client must have sent something, in milliseconds of the monotonic clock.
+  /// The time by which the client must have sent something, in milliseconds of the monotonic clock.
   fileprivate var deadlineMilliseconds: Int64 { deadline.load(ordering: .relaxed) }
 
-  /// Whether a request is at the handler or its answer on the way.
+  /// True while a request is at the handler or its response is being sent.
   var isBusy: Bool { busy.load(ordering: .acquiring) }
 
-  /// The address of this machine that the client has connected to; nil for a socket that has none.
+  /// The address of this machine that the client connected to; nil for a socket without an address.
   var destination: ClientAddress? {
     var storage = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -96,37 +98,37 @@ final class Connection: RequestHolder, @unchecked Sendable {
 
   // MARK: Reading
 
-  /// Whether the client has sent something that was not read, or has closed its side.
+  /// True if the client has sent data that was not read, or has closed its side.
   var hasUnread: Bool { peekByte(of: descriptor) >= 0 }
 
-  /// From now on libmicrohttpd reads through the gate.
+  /// Makes libmicrohttpd read through the gate from now on.
   func beginReceiving() {
     let isKept = keyway_receive_through(descriptor, Unmanaged.passUnretained(self).toOpaque(), receiveRequests)
     precondition(isKept, "a descriptor beyond all limits")
   }
 
-  /// Its thread turns to it: the time from now on counts for its address, unless that is alone.
+  /// Starts counting the thread's time for this connection's address, unless only one address is active.
   func attend() {
     attention.turn(to: server.hasCompany ? slot.time : nil) { SystemClock.threadNanoseconds }
   }
 
-  /// Counts what is moved, unless its address is alone.
+  /// Counts transferred bytes, unless only one address is active.
   func count(_ byteCount: Int) {
     if server.hasCompany { slot.traffic.count(byteCount) }
   }
 
-  /// The descriptor is about to be closed.
+  /// Ends reading through the gate, because the descriptor is about to be closed.
   func endReceiving() {
     attend()
     isOpen.store(false, ordering: .relaxed)
     _ = keyway_receive_through(descriptor, nil, receiveRequests)
   }
 
-  /// What recv(2) gives libmicrohttpd, `errno` included.
+  /// Returns the result of recv(2) for libmicrohttpd, and sets `errno`.
   func receive(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     attend()
-    // libmicrohttpd reads when it is resumed, to no purpose: the answer comes first. What the kernel has then, it
-    // reports once the connection is watched again, behind the answer.
+    // libmicrohttpd reads when it is resumed, which is useless: the response comes first. The kernel reports what it
+    // has received by then once the connection is watched again, after the response.
     if exchange.isSuspended, gate.isEmpty {
       errno = EAGAIN
       return -1
@@ -146,7 +148,7 @@ final class Connection: RequestHolder, @unchecked Sendable {
       return count < 0 ? -Int(errno) : count
     }
     if gate.hasPartOfHead, !isRequestUnderWay { beginTime(server.limits) }
-    // The kernel reports once more what lies there unread.
+    // Makes the kernel report the unread data again.
     if gate.leavesBytes { setOption(SO_RCVLOWAT, 1, level: SOL_SOCKET, of: descriptor) }
     switch reception {
     case .bytes(let count): return count
@@ -166,7 +168,8 @@ final class Connection: RequestHolder, @unchecked Sendable {
 
   // MARK: The life of a request
 
-  /// The header is there: notes what a trusted proxy says of where it comes from. `field` gives a header field.
+  /// Records what a trusted proxy reports about the origin, once the header is available. `field` returns a header
+  /// field.
   func noteForwarding(_ proxies: TrustedProxies, isLocal: Bool, _ field: (String) -> String?) {
     guard let forwarding = proxies.forwarding(by: slot.address, isLocal: isLocal, field) else { return }
     (address, isForwardedOverTLS) = forwarding
@@ -175,7 +178,7 @@ final class Connection: RequestHolder, @unchecked Sendable {
     access?.record.client = address
   }
 
-  /// The request line is there.
+  /// Begins a request, once the request line is available.
   func begin(target: String?, limits: ServerLimits) {
     count(TrafficPacer.requestBytes)
     exchange = Exchange(bodyLimit: limits.bodyBytes)
@@ -183,13 +186,13 @@ final class Connection: RequestHolder, @unchecked Sendable {
     if !isRequestUnderWay { beginTime(limits) }
   }
 
-  /// The request is complete or refused: from here on the client is not in debt.
+  /// Notes that the request is complete or refused: from here on the client has no deadline.
   func work() {
     busy.store(true, ordering: .releasing)
     clearDeadline()
   }
 
-  /// The answer is sent, or the client gone.
+  /// Finishes a request, after the response is sent or the client is gone.
   func finish(limits: ServerLimits) {
     access?.end()
     access = nil
@@ -216,7 +219,7 @@ final class Connection: RequestHolder, @unchecked Sendable {
   }
 }
 
-/// libmicrohttpd's recv(2) on a connection.
+/// Serves as libmicrohttpd's recv(2) on a connection.
 private func receiveRequests(
   _ context: UnsafeMutableRawPointer?, _ descriptor: Int32, _ buffer: UnsafeMutableRawPointer?, _ size: Int
 ) -> Int {
@@ -225,8 +228,8 @@ private func receiveRequests(
   return connection.receive(into: UnsafeMutableRawBufferPointer(start: buffer, count: size))
 }
 
-/// The connections that libmicrohttpd has, for the sake of those that are too slow: its own timeout starts again with
-/// every byte. A stop waits for those that are busy.
+/// The connections of libmicrohttpd, kept to cut those that are too slow, since its own timeout restarts with every
+/// byte. A stop waits for the busy ones.
 ///
 /// A registered descriptor is open, because libmicrohttpd closes it only after the connection was removed here, under
 /// the same lock under which it may be shut down.
@@ -251,10 +254,10 @@ final class ConnectionRegistry: Sendable {
     }
   }
 
-  /// Whether a request is at the handler, or its answer on the way.
+  /// True while a request of any connection is at the handler, or its response is being sent.
   var isBusy: Bool { connections.withLock { $0.contains(where: \.isBusy) } }
 
-  /// Shuts down every connection on which a request has not been answered to its end, and gives their number.
+  /// Shuts down every connection with a request whose response is not complete, and returns their number.
   func cutBusy() -> Int {
     connections.withLock { connections in
       var count = 0
@@ -266,15 +269,15 @@ final class ConnectionRegistry: Sendable {
     }
   }
 
-  /// Has libmicrohttpd look again at connections whose request, or whose client's end, lies there unread, and gives
-  /// their number.
+  /// Makes libmicrohttpd check again the connections that have an unread request or an unread end of the client's side,
+  /// and returns their number.
   ///
-  /// 0.9.75 takes 128 events from epoll at a time, and where it gets exactly that many, waits for more before it serves
-  /// any: 128 clients that have all sent a request and wait for the answer then wait for each other. And where the end
-  /// of a client's side came together with its request, one event was for both: after the answer it reads no more, and
-  /// the connection would stay half closed (CLOSE_WAIT) until it is idle for too long. One more signal ends that, and
-  /// costs a connection that is about to be served a look in vain. One that waits for its turn with the pacer is left
-  /// there: thousands of them would be looked at in vain before any other is served.
+  /// libmicrohttpd 0.9.75 takes 128 events from epoll at a time, and if it gets exactly that many, waits for more
+  /// before it serves any: 128 clients that have all sent a request then wait for each other. Also, if the end of a
+  /// client's side arrived together with its request, there was one event for both: after the response it reads no
+  /// more, and the connection would stay half closed (CLOSE_WAIT) until its idle timeout. Another signal resolves both
+  /// cases, and costs a connection that is about to be served one needless check. A connection that waits in the pacer
+  /// is skipped: otherwise thousands of them would be checked needlessly before any other is served.
   func wakeUnread() -> Int {
     forEach { connection in
       guard !connection.isBusy, !connection.waitsForTurn.load(ordering: .relaxed), connection.hasUnread else {
@@ -285,11 +288,12 @@ final class ConnectionRegistry: Sendable {
     }
   }
 
-  /// How many connections are looked at together, while none can be opened or closed.
+  /// The number of connections checked together, during which none can be opened or closed.
   private static let slice = 64
 
-  /// Looks at the connections, a slice at a time so that the threads that open and close some never wait long, and
-  /// gives for how many `body` says yes. Where one is closed meanwhile, one may be left out.
+  /// Calls `body` for the connections, one slice at a time so that the threads that open and close connections never
+  /// wait long, and returns the number for which it returns true. If one is closed in the meantime, another may be
+  /// skipped.
   private func forEach(_ body: (Connection) -> Bool) -> Int {
     var (count, start) = (0, 0)
     while true {
@@ -301,12 +305,12 @@ final class ConnectionRegistry: Sendable {
         return start >= connections.count
       }
       if isOver { return count }
-      // A mutex goes to the thread that asks next, which would be this one again and again.
+      // A mutex goes to the thread that asks next, which would be this one every time.
       usleep(50)
     }
   }
 
-  /// Has libmicrohttpd look again at those of these connections that it still has.
+  /// Makes libmicrohttpd check again those of these connections that are still registered.
   func wake(_ woken: [Connection]) {
     connections.withLock { connections in
       for connection in woken {
@@ -317,14 +321,14 @@ final class ConnectionRegistry: Sendable {
     }
   }
 
-  /// Has the kernel signal once more what lies unread: setting the low-water mark to what it is does that
+  /// Makes the kernel signal unread data again: setting the low-water mark to its current value does that
   /// (`tcp_set_rcvlowat`).
   private static func signal(_ connection: Connection) {
     setOption(SO_RCVLOWAT, 1, level: SOL_SOCKET, of: connection.descriptor)
   }
 
-  /// Shuts down every connection whose client let its deadline pass, and gives their number; libmicrohttpd then reads
-  /// the end of the stream and closes them. One that waits for its turn to be read is not late.
+  /// Shuts down every connection whose client missed its deadline, and returns their number; libmicrohttpd then reads
+  /// the end of the stream and closes them. A connection that waits in the pacer is not late.
   func cutOverdue(now milliseconds: Int64) -> Int {
     forEach { connection in
       guard connection.deadlineMilliseconds <= milliseconds, !connection.waitsForTurn.load(ordering: .relaxed) else {

@@ -1,40 +1,40 @@
 import Glibc
 import Support
 
-/// The connections that were accepted and not begun to be served: which of them a thread of libmicrohttpd gets next.
+/// The connections that were accepted and not yet begun, in the order in which the threads of libmicrohttpd get them.
 ///
-/// Addresses take turns, and no more than a few connections are with the threads at once. So one whose client opens
-/// thousands waits behind its own, and not in front of all others in the backlog of the kernel.
+/// Addresses are served round-robin, and only a few connections are with the threads at once. So the connections of a
+/// client that opens thousands wait behind each other, and not in front of all others in the kernel's backlog.
 final class ConnectionArrivals: Sendable {
   private struct State {
     var queue: FairQueue<ClientAddress, AcceptedConnection>
-    /// The places of those that are with the threads, which have not begun them.
+    /// The slots of the connections that are with the threads but have not been begun.
     var starting: [Int32: ConnectionSlot] = [:]
     var isClosed = false
   }
 
   private let state: Locked<State>
 
-  /// Connections of which so many may be with the threads at once.
+  /// Creates a queue of which at most `limit` connections may be with the threads at once.
   init(startingAtOnce limit: Int) {
     state = Locked(State(queue: FairQueue(threads: limit, limit: .max, limitPerClient: .max)))
   }
 
-  /// Whether none waits.
+  /// True if no connection waits.
   var isEmpty: Bool { state.withLock { $0.queue.waitingCount == 0 } }
 
-  /// Takes in a connection, which waits until it is `next`.
+  /// Adds a connection, which waits until `next` returns it.
   func add(_ connection: AcceptedConnection) {
     state.withLock { state in
-      // A thread that had no memory for it has closed an earlier one of the same number.
+      // A thread that had no memory for an earlier connection with the same descriptor has closed that.
       if let lost = state.starting.removeValue(forKey: connection.descriptor) { state.queue.finish(lost.client) }
-      // The limiter has bounded them, in all and for each address.
+      // The limiter has bounded their number, in total and for each address.
       _ = state.queue.enqueue(connection, of: connection.slot.client)
     }
   }
 
-  /// The connection whose turn it is, of those whose addresses are allowed one; it counts as starting until it is
-  /// `begun`. Nil where none waits, or enough are starting.
+  /// Returns the next connection in round-robin order of the addresses for which `isAllowed` returns true. It counts as
+  /// starting until it is `begun`. Returns nil if none waits, or enough are starting.
   func next(isAllowed: (ConnectionSlot) -> Bool) -> AcceptedConnection? {
     state.withLock { state in
       guard !state.isClosed else { return nil }
@@ -44,8 +44,8 @@ final class ConnectionArrivals: Sendable {
     }
   }
 
-  /// A thread begins to serve a connection: gives its place. Nil where the descriptor is none of a connection that is
-  /// starting.
+  /// Returns the slot of a connection that a thread begins to serve; nil if the descriptor is not that of a starting
+  /// connection.
   func begun(_ descriptor: Int32) -> ConnectionSlot? {
     state.withLock { state in
       guard let slot = state.starting.removeValue(forKey: descriptor) else { return nil }
@@ -54,7 +54,7 @@ final class ConnectionArrivals: Sendable {
     }
   }
 
-  /// Gives no connection to a thread from now on; gives those that wait, for the caller to close.
+  /// Stops handing out connections, and returns those that wait, for the caller to close.
   func close() -> [AcceptedConnection] {
     state.withLock { state in
       state.isClosed = true
@@ -62,18 +62,18 @@ final class ConnectionArrivals: Sendable {
     }
   }
 
-  /// The threads have ended, and with them the connections that they had and had not begun.
+  /// Forgets the connections that the threads had not begun, after the threads have ended.
   func forgetStarting() { state.withLock { $0.starting = [:] } }
 }
 
 /// A connection that the kernel has accepted, on its way to a thread of libmicrohttpd.
 struct AcceptedConnection: Sendable {
-  /// Its descriptor, which the holder of this value closes or hands on.
+  /// The descriptor, which the owner of this value closes or hands on.
   let descriptor: Int32
-  /// Its place among the connections that may be open.
+  /// The connection's slot among those allowed.
   let slot: ConnectionSlot
   /// The address of the other side, as the kernel writes it.
   let peer: sockaddr_storage
-  /// How many bytes of `peer` are meant.
+  /// The number of bytes used in `peer`.
   let peerLength: socklen_t
 }

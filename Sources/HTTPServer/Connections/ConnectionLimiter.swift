@@ -2,8 +2,8 @@ import Glibc
 import Logging
 import Support
 
-/// Counts the open TCP connections, in all and for each client address, event streams included, and knows what each
-/// address moves on them.
+/// Counts the open TCP connections, in total and for each client address, including event streams, and holds the
+/// traffic shares of each address.
 final class ConnectionLimiter: Sendable {
   private struct Account {
     var count = 0
@@ -23,8 +23,8 @@ final class ConnectionLimiter: Sendable {
   private let ipv6PrefixBits: Int
   private let isProxy: @Sendable (ClientAddress) -> Bool
 
-  /// Bounds of a server. The reserve is an eighth of all connections. A proxy has the whole time of the connection
-  /// threads, as it stands for many.
+  /// Creates the limiter of a server. The reserve is an eighth of all connections. A proxy may use the whole time of
+  /// the connection threads, since it stands for many clients.
   init(_ limits: ServerLimits, isProxy: @escaping @Sendable (ClientAddress) -> Bool = { _ in false }) {
     bytesPerSecond = limits.bytesPerSecond
     nanosecondsPerSecond = limits.threadCount * 10_000_000 * limits.timePercent
@@ -36,8 +36,8 @@ final class ConnectionLimiter: Sendable {
 
   var count: Int { counts.withLock { $0.total } }
 
-  /// Takes a place for a connection from the address, until the slot is released; nil where its share is used up. So an
-  /// address that takes all it can get leaves room for others, and for whatever looks after the server.
+  /// Takes a slot for a connection from the address until the slot is released; nil if its share is used up. So an
+  /// address that takes all it can get leaves room for others, and for monitoring the server.
   func admit(_ address: ClientAddress) -> ConnectionSlot? {
     let client = client(at: address)
     let account = counts.withLock { counts -> Account? in
@@ -65,7 +65,7 @@ final class ConnectionLimiter: Sendable {
       time: TrafficShare(nanosecondsPerSecond: isProxy(address) ? .max : nanosecondsPerSecond))
   }
 
-  /// Gives back the place of a connection.
+  /// Frees the slot of a connection.
   fileprivate func leave(_ client: ClientAddress) {
     counts.withLock { counts in
       counts.total -= 1
@@ -79,19 +79,19 @@ final class ConnectionLimiter: Sendable {
   }
 }
 
-/// The place that one TCP connection takes among those allowed. It goes from libmicrohttpd's connection to the event
-/// stream it becomes, and is free again when the last of them lets go.
+/// The slot of one TCP connection among those allowed. It passes from libmicrohttpd's connection to the event stream
+/// that it becomes, and is freed with the last reference.
 final class ConnectionSlot: Sendable {
   private let limiter: ConnectionLimiter
   /// The other side of the connection.
   let address: ClientAddress
   /// The client that the connection counts for.
   let client: ClientAddress
-  /// A number that stands for the client.
+  /// A number that identifies the client.
   let clientNumber: Int
-  /// The bytes that all connections of the client move.
+  /// The share of the bytes that all connections of the client transfer.
   let traffic: TrafficShare
-  /// The time of the connection threads that they take.
+  /// The share of the connection threads' time that they take.
   let time: TrafficShare
 
   fileprivate init(
@@ -113,10 +113,10 @@ final class ConnectionSlot: Sendable {
 
 /// The process's limit of open descriptors.
 enum DescriptorLimit {
-  /// What files, epoll sets and a moment's duplicates may take beside the connections.
+  /// The number of descriptors reserved for files, epoll sets and temporary duplicates, beside the connections.
   private static let reserve = 256
 
-  /// Raises the soft limit to the hard one, and gives how many of the wanted connections fit under it.
+  /// Raises the soft limit to the hard one, and returns how many of the wanted connections fit within it.
   static func raise(for connections: Int, logger: Logger) -> Int {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return connections }

@@ -3,11 +3,11 @@ import Support
 import Synchronization
 
 /// The thread that cuts connections whose clients are too slow with their requests, closes gently those that were
-/// refused in the middle of one, wakes libmicrohttpd for those that it sleeps on and for those whose turn has come,
-/// watches the memory of the process, and sweeps the conditions.
+/// refused in the middle of one, wakes libmicrohttpd for connections that it overlooks and for those that the pacer
+/// releases, watches the memory of the process, and sweeps the conditions.
 final class ConnectionSweeper: Sendable {
   private static let intervalMilliseconds: Int32 = 250
-  /// How long it sleeps where connections wait for their turns, and where sockets are closed gently.
+  /// The sleep while connections wait in the pacer, and while sockets are being closed gently, in milliseconds.
   private static let turnMilliseconds = Int32(TrafficShare.timeTickMilliseconds)
   private static let closingMilliseconds: Int32 = 10
   private let wake: WakeDescriptor
@@ -18,7 +18,7 @@ final class ConnectionSweeper: Sendable {
     let hasCome = Atomic<Bool>(false)
   }
 
-  /// Starts the thread; `nil` where the system has no thread left.
+  /// Starts the thread; nil if the system has no thread left.
   init?(_ context: ServerContext, watch: MemoryWatch?) {
     let end = End()
     guard let thread = SystemThread("keyway-sweep", { Self.run(context, watch: watch, until: end) }) else { return nil }
@@ -27,7 +27,7 @@ final class ConnectionSweeper: Sendable {
     self.thread = thread
   }
 
-  /// Ends the thread and waits for that. Call once.
+  /// Stops the thread and waits for it. Call once.
   func stop() {
     end.hasCome.store(true, ordering: .relaxed)
     wake.wake()

@@ -1,31 +1,31 @@
 import Glibc
 import Support
 
-/// Sockets of requests that were refused before all of them came. Closing such a socket while the client still sends
-/// makes the kernel reset it, and the client may lose the answer that says why; so what it sends is read and thrown
-/// away for a while (RFC 9112 §9.6).
+/// The sockets of requests that were refused before they were complete. Closing such a socket while the client still
+/// sends makes the kernel reset it, and the client may lose the response with the reason; so its data is read and
+/// discarded for a while (RFC 9112 §9.6).
 ///
-/// Bounded: of more than `capacity` sockets at a time the oldest, which has had the longest time, is closed as it is.
+/// Bounded: if there are more than `capacity` sockets, the oldest, which has had the most time, is closed immediately.
 final class LingeringCloses: Sendable {
   private struct Entry {
     let descriptor: Int32
     let start: Int64
-    /// Whether the answer was sent before; libmicrohttpd needs some time for its own.
+    /// True if the response was sent before; otherwise libmicrohttpd needs some time to send it.
     let isAnswered: Bool
     var isFinished = false
   }
 
   private static let capacity = 64
   private static let patienceMilliseconds: Int64 = 3_000
-  /// By then libmicrohttpd has sent the answer and closed its own descriptor.
+  /// The time after which libmicrohttpd has sent the response and closed its own descriptor.
   private static let answerMilliseconds: Int64 = 20
 
   private let entries = Locked<[Entry]>([])
 
-  /// Whether there is anything to do. Any thread.
+  /// True if there is nothing to do. Any thread.
   var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 
-  /// Keeps a connection's socket open behind its own descriptor. Any thread.
+  /// Keeps a connection's socket open with a duplicate of its descriptor. Any thread.
   func add(duplicateOf descriptor: Int32, isAnswered: Bool = false, now: Int64) {
     entries.withLock { entries in
       if entries.count == Self.capacity { close(entries.removeFirst().descriptor) }
@@ -34,8 +34,8 @@ final class LingeringCloses: Sendable {
     }
   }
 
-  /// Reads what has come, and closes the sockets whose clients have finished or had their time. One thread at a time;
-  /// the others may add more meanwhile.
+  /// Reads the data that has arrived, and closes the sockets whose clients have finished or run out of time. One thread
+  /// at a time; others may add sockets in the meantime.
   func drain(now: Int64) {
     var drained = entries.withLock { entries in
       defer { entries = [] }
@@ -57,7 +57,7 @@ final class LingeringCloses: Sendable {
     }
   }
 
-  /// Closes everything at once.
+  /// Closes all sockets immediately.
   func closeAll() {
     entries.withLock { entries in
       for entry in entries { close(entry.descriptor) }
@@ -65,8 +65,8 @@ final class LingeringCloses: Sendable {
     }
   }
 
-  /// Throws away what can be read without waiting, at most a quarter of a megabyte of it, since a client may send as
-  /// fast as it is read; says whether the client has closed its side.
+  /// Discards the data that can be read without waiting, at most 256 KiB, since a client may send as fast as it is
+  /// read. Returns true if the client has closed its side.
   private static func discard(_ descriptor: Int32) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
       for _ in 0..<4 {

@@ -1,18 +1,18 @@
 import Glibc
 import Support
 
-/// A bound socket that listens, before libmicrohttpd gets it: made here so that a failure has a reason, and so that the
-/// port is known to be free before anything else is begun. Connections wait in its backlog until a `Server` accepts
+/// A bound, listening socket, created before libmicrohttpd gets it, so that a failure has a reason, and so that the
+/// port is known to be free before anything else is started. Connections wait in its backlog until a `Server` accepts
 /// them. Closed with the last reference, unless a daemon has taken it.
 package final class ListeningSocket: Sendable {
-  /// The port it is bound to, also where port 0 was asked for; 0 where it has a file.
+  /// The bound port, even if port 0 was requested; 0 for a Unix domain socket.
   package let port: UInt16
-  /// Its file, where it is one of this machine and none of the network.
+  /// The file of a Unix domain socket; nil for a network socket.
   let file: SocketFile?
   private let descriptor: Locked<Int32?>
 
-  /// Binds the first address that `host`, a numeric address or a name, stands for; an IPv6 wildcard serves IPv4 as
-  /// well. Port 0 takes a free one. `unix:` and a path make a socket of this machine, without a port. Throws
+  /// Binds the first address that `host`, a numeric address or a name, resolves to; an IPv6 wildcard also serves IPv4.
+  /// Port 0 selects a free port. `unix:` followed by a path creates a Unix domain socket, without a port. Throws
   /// `unknownHost`, `cannotListen` or `cannotListenAt`.
   package init(host: String, port: UInt16) throws(HTTPServerError) {
     if let path = SocketFile.path(ofHost: host) {
@@ -56,10 +56,10 @@ package final class ListeningSocket: Sendable {
     close(descriptor)
   }
 
-  /// Bounds what the kernel holds for each of the connections that are accepted, which inherit it (tcp(7)): of what a
-  /// connection sends, beyond what it may send at once (`TCP_NOTSENT_LOWAT`), and of what its client sends and nobody
-  /// has read (`SO_RCVBUF`). Without the second the kernel lets it grow to megabytes; all connections of the machine
-  /// share that memory, and where it is used up, the kernel throws away what others send.
+  /// Bounds the kernel's buffers for each accepted connection, which inherits the options (tcp(7)): the data to send
+  /// beyond what may be sent immediately (`TCP_NOTSENT_LOWAT`), and the received data that was not read (`SO_RCVBUF`).
+  /// Without the second, the kernel lets the buffer grow to megabytes; all connections of the machine share that
+  /// memory, and when it is used up, the kernel drops what others send.
   func limitBuffers() {
     descriptor.withLock { descriptor in
       guard let descriptor else { return }
@@ -68,7 +68,7 @@ package final class ListeningSocket: Sendable {
     }
   }
 
-  /// The descriptor, for the caller to close from now on; nil where it has been taken.
+  /// Returns the descriptor, which the caller then closes; nil if it has already been taken.
   func take() -> Int32? {
     descriptor.withLock { descriptor in
       defer { descriptor = nil }
@@ -88,27 +88,27 @@ package final class ListeningSocket: Sendable {
   }
 }
 
-/// Sets an integer option of a socket. A failure leaves the kernel's default, which all callers can live with.
+/// Sets an integer option of a socket. A failure leaves the kernel's default, which all callers tolerate.
 func setOption(_ option: Int32, _ value: Int32, level: Int32, of descriptor: Int32) {
   var value = value
   setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
 }
 
-/// Looks at the next byte of a socket, which stays there. Returns 1 if there is one, 0 if the other side has ended, and
-/// a negative number if nothing has come.
+/// Peeks at the next byte of a socket without consuming it. Returns 1 if there is one, 0 if the other side has ended,
+/// and a negative number if nothing has arrived.
 ///
-/// Not in a file that imports CMicrohttpd: its header and Glibc both include <sys/socket.h>, and which of the two has
-/// the constants for the compiler would depend on the order of the files.
+/// Not in a file that imports CMicrohttpd: its header and Glibc both include <sys/socket.h>, and which of the two
+/// provides the constants would depend on the order of the files.
 func peekByte(of descriptor: Int32) -> Int {
   var byte: UInt8 = 0
   return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
 }
 
-/// The file of a socket of this machine (unix(7)) that is listened on.
+/// The file of a listening Unix domain socket (unix(7)).
 package final class SocketFile: Sendable {
-  /// What stands in front of the path where a host could stand.
+  /// The prefix of a path in place of a host.
   private static let prefix = "unix:"
-  /// Who may connect: the owner and the group.
+  /// The permissions to connect: owner and group.
   private static let mode: mode_t = 0o660
 
   private let path: String
@@ -121,13 +121,13 @@ package final class SocketFile: Sendable {
     inode = status.st_ino
   }
 
-  /// The path that a host such as `unix:/run/keyway.sock` names; nil for what is a host.
+  /// Returns the path in a host such as `unix:/run/keyway.sock`; nil for any other host.
   package static func path(ofHost host: String) -> String? {
     host.hasPrefix(prefix) ? String(host.dropFirst(prefix.count)) : nil
   }
 
-  /// A socket that listens under a path, and its file. One that no process listens on any more is replaced. Throws
-  /// `cannotListenAt` where one does, and where anything else has the path.
+  /// Returns a socket that listens at a path, and its file. Replaces a socket on which no process listens any more.
+  /// Throws `cannotListenAt` if a process does listen, or if the path is anything other than a socket.
   fileprivate static func listen(at path: String) throws(HTTPServerError) -> (descriptor: Int32, file: SocketFile) {
     guard let address = address(of: path) else {
       throw .cannotListenAt(path: path, reason: "a path of 1 to \(maximumPathBytes) bytes follows 'unix:'")
@@ -142,7 +142,7 @@ package final class SocketFile: Sendable {
       throw failure
     }
     var status = stat()
-    // Before it listens, so that nobody connects who must not.
+    // Before listening, so that no one without permission can connect.
     guard chmod(path, mode) == 0, lstat(path, &status) == 0, Glibc.listen(descriptor, 16_384) == 0 else {
       let failure = failure(path)
       close(descriptor)
@@ -152,14 +152,14 @@ package final class SocketFile: Sendable {
     return (descriptor, SocketFile(path: path, status))
   }
 
-  /// Removes the file, unless another has taken its place.
+  /// Removes the file, unless another one has replaced it.
   func remove() {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_dev == device, status.st_ino == inode else { return }
     unlink(path)
   }
 
-  /// Makes room where a process has left its socket behind.
+  /// Removes the socket that an ended process has left.
   private static func removeStale(_ path: String, _ address: sockaddr_un) throws(HTTPServerError) {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
@@ -169,7 +169,7 @@ package final class SocketFile: Sendable {
     let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard probe >= 0 else { throw failure(path) }
     defer { close(probe) }
-    // Only this says that there is no process behind it.
+    // Only this error shows that no process listens.
     guard call(connect, probe, address) != 0, errno == ECONNREFUSED else {
       throw .cannotListenAt(path: path, reason: "another process listens there")
     }
@@ -182,7 +182,7 @@ package final class SocketFile: Sendable {
 
   // MARK: Addresses
 
-  /// The kernel wants a zero behind it.
+  /// The kernel expects a terminating zero.
   private static let maximumPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
   private static func address(of path: String) -> sockaddr_un? {

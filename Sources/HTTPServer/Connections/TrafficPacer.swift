@@ -2,65 +2,67 @@ import DequeModule
 import Support
 import Synchronization
 
-/// Has the connection threads serve addresses alike: where several make requests, what is sent on the connections of
-/// one that has had its share stays with the kernel, and so with the client, until it has a share again. An address
-/// that is alone is never held up: there is nobody to wait for it, and it may be a proxy with everybody behind it.
+/// Makes the connection threads serve addresses equally: while several addresses make requests, the data of an address
+/// that has used its share stays with the kernel, and so with the client, until the address has a share again. A single
+/// active address is never delayed: no one waits for it, and it may be a proxy for all clients.
 ///
-/// libmicrohttpd serves all that is ready in turn, one connection like the other, so without this a client with a
-/// thousand connections would have a thousand times the processors of a client with one. A share is of bytes, and of
-/// the processor time of the connection threads: what a request or a connection costs differs by more than its bytes.
+/// libmicrohttpd serves everything that is ready in order, one connection like the other, so that without this a client
+/// with a thousand connections would get a thousand times the processor time of a client with one. A share counts
+/// bytes, and the processor time of the connection threads, since the cost of a request or a connection depends on more
+/// than its bytes.
 ///
-/// And has a crowd of new connections begin in slices: libmicrohttpd serves thousands of first requests, once they are
-/// readable, before it looks whether one came on another connection.
+/// The pacer also lets a crowd of new connections begin in slices: libmicrohttpd serves thousands of first requests,
+/// once they are readable, before it checks other connections for requests.
 final class TrafficPacer: Sendable {
-  /// What a request counts beside its bytes.
+  /// The number of bytes that a request counts in addition to its own.
   static let requestBytes = 2_048
-  /// What a connection counts that is begun.
+  /// The number of bytes that a new connection counts.
   static let connectionBytes = 16_384
-  /// What a connection that goes on is expected to move, and to take, before the next looks.
+  /// The number of bytes and the time in nanoseconds that a released connection is expected to take before the next
+  /// check.
   private static let turnBytes = 32_768
   private static let turnNanoseconds = 50_000
-  /// How long after a request of another address two are said to be there.
+  /// The time for which several addresses are considered active after a request of a different address.
   private static let companyMilliseconds: Int64 = 1_000
 
   private struct Waiting {
     let connection: Connection
-    /// Whether it waits to begin, and not for a share.
+    /// True if the connection waits to begin, and not for a share.
     let isBeginning: Bool
   }
 
   private struct State {
     var lines: [ClientAddress: Deque<Waiting>] = [:]
-    /// How many of them wait to begin, and not for a share.
+    /// The number of waiting connections that wait to begin, and not for a share.
     var beginningCount = 0
   }
 
   private let state = Locked(State())
   private let lastAddress = Atomic<Int>(0)
   private let companyUntil = Atomic<Int64>(0)
-  /// While others go on, one part in so many of the connections begin that might.
+  /// The divisor of the number of new connections that may begin while earlier ones make requests.
   private static let besideKeptPart = 4
-  /// How long after a request on a connection that began before there is said to be one.
+  /// The time for which earlier connections are considered active after a request on one of them.
   private static let keptMilliseconds: Int64 = 100
-  /// The first requests that may be read.
+  /// The quota of first requests that may be read.
   private let beginnings: TickQuota
-  /// Those that may while there are requests on connections that have begun before.
+  /// The quota of first requests while earlier connections make requests.
   private let beginningsBesideKept: TickQuota
   private let keptUntil = Atomic<Int64>(0)
-  /// Whether connections wait that have not begun.
+  /// True while connections wait that have not begun.
   private let hasCrowd = Atomic<Bool>(false)
 
-  /// One that has so many connections begin in a second.
+  /// Creates a pacer that lets so many connections begin in a second.
   init(beginningsPerSecond: Int) {
     beginnings = TickQuota(perSecond: beginningsPerSecond)
     beginningsBesideKept = TickQuota(perSecond: beginningsPerSecond / Self.besideKeptPart)
   }
 
-  /// Whether connections wait to be read.
+  /// True if no connection waits to be read.
   var isEmpty: Bool { state.withLock { $0.lines.isEmpty } }
 
-  /// Whether a connection may be read now. Otherwise it is among those that `goOn` gives once its address has a share
-  /// again; `wake` is called where it is the first to wait. `nanoseconds` gives the same moment exactly.
+  /// Returns true if a connection may be read now. Otherwise `goOn` returns it once its address has a share again;
+  /// `wake` is called if it is the first one to wait. `nanoseconds` returns the same moment exactly.
   func mayRead(
     _ connection: Connection, now: Int64, nanoseconds: () -> Int64, whenFirst wake: () -> Void
   ) -> Bool {
@@ -69,7 +71,7 @@ final class TrafficPacer: Sendable {
     let last = lastAddress.load(ordering: .relaxed)
     if last != address {
       lastAddress.store(address, ordering: .relaxed)
-      // The first address of all has no company yet.
+      // The very first address does not make several.
       if last != 0 { companyUntil.store(now + Self.companyMilliseconds, ordering: .relaxed) }
     }
     let hadItsShare = hasCompany(now: now) && !Self.hasShare(slot, now: now, nanoseconds: nanoseconds())
@@ -88,10 +90,10 @@ final class TrafficPacer: Sendable {
     return false
   }
 
-  /// Whether a connection has begun, or may now, or has nothing to begin with.
+  /// Returns true if a connection has begun, or may begin now, or has nothing to begin with.
   private func mayGoOn(_ connection: Connection, now: Int64) -> Bool {
     if connection.hasBegun.load(ordering: .relaxed) { return true }
-    // Those that wait come first.
+    // Waiting connections come first.
     if !hasCrowd.load(ordering: .relaxed), mayOneBegin(now: now) { return true }
     return !connection.hasUnread
   }
@@ -101,25 +103,27 @@ final class TrafficPacer: Sendable {
     return keptUntil.load(ordering: .relaxed) <= now || beginningsBesideKept.left(now: now) > 0
   }
 
-  /// The first bytes of a connection were read.
+  /// Counts a connection whose first bytes were read.
   func begun(now: Int64) {
     beginnings.take(now: now)
     beginningsBesideKept.take(now: now)
   }
 
-  /// A further request was read of a connection that has begun before.
+  /// Notes that a further request was read on a connection that had begun before.
   func wentOn(now: Int64) {
-    // Written once in a while: both threads read it.
+    // Written only now and then, since all threads read it.
     guard keptUntil.load(ordering: .relaxed) < now + Self.keptMilliseconds / 2 else { return }
     keptUntil.store(now + Self.keptMilliseconds, ordering: .relaxed)
   }
 
-  /// Whether a connection of a place may be begun now: not where its address has had its share, and has company.
+  /// Returns true if a connection of a slot may be begun now: unless its address has used its share while several
+  /// addresses are active.
   func mayBegin(_ slot: ConnectionSlot, now: Int64, nanoseconds: Int64) -> Bool {
     !hasCompany(now: now) || Self.hasShare(slot, now: now, nanoseconds: nanoseconds)
   }
 
-  /// Whether requests of several addresses came lately. What time it is, is asked where they ever did.
+  /// Returns true if requests of several addresses arrived recently. Evaluates `now` only if that has ever been the
+  /// case.
   func hasCompany(now: @autoclosure () -> Int64) -> Bool {
     let end = companyUntil.load(ordering: .relaxed)
     return end > 0 && end > now()
@@ -129,21 +133,21 @@ final class TrafficPacer: Sendable {
     slot.traffic.rest(now: now) > 0 && slot.time.rest(now: nanoseconds) > 0
   }
 
-  /// How many connections of an address may go on, by what it has left; nil for none.
+  /// Returns the number of connections of an address that may be read, based on the rest of its share; nil if none may.
   private static func turns(_ slot: ConnectionSlot, now: Int64, nanoseconds: Int64) -> Int? {
     let (bytes, time) = (slot.traffic.rest(now: now), slot.time.rest(now: nanoseconds))
     return bytes > 0 && time > 0 ? 1 + min(bytes / turnBytes, time / turnNanoseconds) : nil
   }
 
-  /// The connections that may be read again, those of an address that have waited longest first. The addresses take
-  /// turns, and of connections that have not begun no more may than begin in a tick.
+  /// Returns the connections that may be read again, for each address those that have waited longest first. Addresses
+  /// are served round-robin, and no more new connections are returned than may begin in a tick.
   func goOn(now: Int64, nanoseconds: Int64) -> [Connection] {
     state.withLock { state in
       var connections: [Connection] = []
       var turns: [ClientAddress: Int] = [:]
       for (address, line) in state.lines {
         guard let slot = line.first?.connection.slot else { continue }
-        // One that is alone is not held up by its share.
+        // A single active address is not limited by its share.
         turns[address] = hasCompany(now: now) ? Self.turns(slot, now: now, nanoseconds: nanoseconds) : line.count
       }
       while !turns.isEmpty {
@@ -171,14 +175,15 @@ final class TrafficPacer: Sendable {
   }
 }
 
-/// How much one address has the connection threads do in the tick under way: the bytes that they move, or the time that
-/// they take. What is over its allowance counts in the next ones.
+/// The use of the connection threads by one address in the current tick: the bytes transferred, or the time taken. Use
+/// beyond the allowance counts in the next ticks.
 ///
-/// Reads of the same moment may pass the allowance by one each.
+/// Concurrent reads may exceed the allowance by one each.
 final class TrafficShare: Sendable {
-  /// How long a tick of bytes is.
+  /// The length of a tick for bytes, in milliseconds.
   fileprivate static let tickMilliseconds: Int64 = 10
-  /// How long a tick of time is: as long as another address may find the threads taken by what one has used at once.
+  /// The length of a tick for time, in milliseconds: the time for which one address may keep the threads busy before
+  /// another one is served.
   static let timeTickMilliseconds: Int64 = 2
 
   private let allowance: Int
@@ -186,22 +191,22 @@ final class TrafficShare: Sendable {
   private let used = Atomic<Int>(0)
   private let tick = Atomic<Int64>(0)
 
-  /// Of so many bytes a second; moments are in milliseconds.
+  /// Creates a share of so many bytes a second; moments are in milliseconds.
   init(bytesPerSecond: Int) {
     allowance = max(1, bytesPerSecond / Int(1_000 / Self.tickMilliseconds))
     tickLength = Self.tickMilliseconds
   }
 
-  /// Of so many nanoseconds of the threads a second; moments are in nanoseconds.
+  /// Creates a share of so many nanoseconds of the threads a second; moments are in nanoseconds.
   init(nanosecondsPerSecond: Int) {
     allowance = max(1, nanosecondsPerSecond / Int(1_000 / Self.timeTickMilliseconds))
     tickLength = Self.timeTickMilliseconds * 1_000_000
   }
 
-  /// Counts what was done.
+  /// Counts use.
   func count(_ amount: Int) { used.wrappingAdd(amount, ordering: .relaxed) }
 
-  /// What may still be done now; 0 or less where nothing may.
+  /// Returns the rest of the allowance now; 0 or less if it is used up.
   func rest(now: Int64) -> Int {
     let present = now / tickLength
     let last = tick.load(ordering: .relaxed)
@@ -214,24 +219,24 @@ final class TrafficShare: Sendable {
   }
 }
 
-/// How often something may happen in the part of a second under way. Threads that ask at the same moment may pass it by
-/// one each.
+/// The number of times that something may happen in a tick. Threads that ask at the same moment may exceed it by one
+/// each.
 final class TickQuota: Sendable {
   private let limit: Int
   private let tickMilliseconds: Int64
   private let used = Atomic<Int>(0)
   private let tick = Atomic<Int64>(0)
 
-  /// Of so many times a second. The ticks are as short as those of a share of time, so that whatever else is to be done
-  /// finds the threads free as soon; where not one would fall into such a tick, they are hundredths of a second, with
-  /// at least one in each.
+  /// Creates a quota of so many times a second. The ticks are as short as those of a share of time, so that the threads
+  /// are available to other work as soon; if less than one would fall into such a tick, they are hundredths of a
+  /// second, with at least one in each.
   init(perSecond count: Int) {
     let isOften = count >= Int(1_000 / TrafficShare.timeTickMilliseconds)
     tickMilliseconds = isOften ? TrafficShare.timeTickMilliseconds : TrafficShare.tickMilliseconds
     limit = max(1, count / Int(1_000 / tickMilliseconds))
   }
 
-  /// How often it may still happen in the tick of a moment, in milliseconds.
+  /// Returns the remaining number in the tick of a moment, in milliseconds.
   func left(now milliseconds: Int64) -> Int {
     let present = milliseconds / tickMilliseconds
     let last = tick.load(ordering: .relaxed)
@@ -241,24 +246,24 @@ final class TickQuota: Sendable {
     return max(0, limit - used.load(ordering: .relaxed))
   }
 
-  /// It happened at a moment.
+  /// Counts one occurrence at a moment, in milliseconds.
   func take(now milliseconds: Int64) {
     if left(now: milliseconds) > 0 { used.wrappingAdd(1, ordering: .relaxed) }
   }
 }
 
-/// Whose connections one connection thread works for, and how much of its processor time that takes.
+/// The address that a connection thread currently works for, and the processor time that this takes.
 ///
-/// The thread is told apart by what it serves; what it does until it turns to another connection is for the one before:
-/// libmicrohttpd calls nothing where it ends with one.
+/// The current connection determines the address; the thread's work until it begins with another connection counts for
+/// the previous one, since libmicrohttpd does not report when it ends with one.
 ///
 /// `@unchecked Sendable`: touched by that thread alone.
 final class ThreadAttention: @unchecked Sendable {
   private var share: TrafficShare?
   private var since: Int64 = 0
 
-  /// The thread turns to a connection of an address, whose share is given, or to one whose time does not count. `clock`
-  /// gives the thread's processor time in nanoseconds.
+  /// Begins work for a connection of the address with the given share, or for one whose time does not count. `clock`
+  /// returns the thread's processor time in nanoseconds.
   func turn(to next: TrafficShare?, clock: () -> Int64) {
     guard share != nil || next != nil else { return }
     let now = clock()

@@ -55,7 +55,7 @@ struct LeaseTable: Sendable {
   /// The streams that leases are bound to.
   var streams: [UInt64] { Array(objectsByStream.keys) }
 
-  // MARK: What was written
+  // MARK: Commits
 
   /// Records the lease that a commit at `now` left on an object; nil if the object has none or was deleted. A lease
   /// that is already known continues. The lease of an object that had none counts for `client` as long as the object
@@ -122,7 +122,7 @@ struct LeaseTable: Sendable {
     queue = Heap(entries.compactMap { object, entry in entry.queued.map { Place(time: $0, object: object) } })
   }
 
-  // MARK: What is due
+  // MARK: Expiry
 
   /// Ends a stream that is gone for good: the objects whose leases are bound to it are due from `now` on.
   mutating func end(stream: UInt64, at now: UInt64) {

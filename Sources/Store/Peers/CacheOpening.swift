@@ -51,7 +51,7 @@ package struct CacheOpening: Sendable {
     CachedJournal(origin, JournalCache(making: copy))
   }
 
-  // MARK: What is there
+  // MARK: The existing cache
 
   /// Returns the journal with the existing cache; nil if the cache cannot be used.
   private func kept() throws(JournalError) -> (any SharedJournal)? {
@@ -123,7 +123,7 @@ package struct CacheOpening: Sendable {
     return place
   }
 
-  // MARK: A new one
+  // MARK: A new cache
 
   /// Makes the cache, with further attempts if other nodes remove the data it begins with.
   @Sendable private func copy(_ origin: any SharedJournal) throws -> SQLiteJournal {

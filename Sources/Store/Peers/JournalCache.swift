@@ -75,7 +75,7 @@ package final class JournalCache: Sendable {
     journal.discard()
   }
 
-  // MARK: What it takes over
+  // MARK: Records and revocations
 
   /// Takes over the records that a journal has beyond the cache now. Throws `refused` if the journal does not respond,
   /// `compacted` if the records that follow are gone, and `damaged` if the journal has a different history.

@@ -451,7 +451,7 @@ package final class SQLiteJournal: TransactionJournal {
     }
   }
 
-  // MARK: After a disk has failed
+  // MARK: Recovery after a disk failure
 
   /// Closes and reopens the database, drops the kernel's cache of its files, reads every record back, and removes
   /// records that were written and never acknowledged.
@@ -528,7 +528,7 @@ package final class SQLiteJournal: TransactionJournal {
     }
   }
 
-  // MARK: Copies of a state for safekeeping
+  // MARK: Backups
 
   /// Returns true if a directory has a journal, or the remains of one.
   package static func exists(inDirectory directory: String) -> Bool {

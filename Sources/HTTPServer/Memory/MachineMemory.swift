@@ -1,18 +1,18 @@
 import Glibc
 
-/// What the machine gives this process, from the places where Linux says so.
+/// The memory that the machine gives this process, according to Linux.
 struct MachineMemory: Equatable {
   /// Physical memory, in bytes.
   var physicalBytes: Int
-  /// The lowest limit of the control groups that the process is in; nil where there is none.
+  /// The lowest limit of the process's control groups, in bytes; nil if there is none.
   var groupBytes: Int?
-  /// The limit of the address space, `RLIMIT_AS` (`ulimit -v`); nil where there is none.
+  /// The limit of the address space, `RLIMIT_AS` (`ulimit -v`), in bytes; nil if there is none.
   var addressSpaceBytes: Int?
 
-  /// What the process can have at most.
+  /// The maximum number of bytes that the process can have.
   var bytes: Int { min(physicalBytes, groupBytes ?? .max, addressSpaceBytes ?? .max) }
 
-  /// This machine, and this process on it.
+  /// The values for this machine and this process.
   static var current: MachineMemory {
     MachineMemory(
       physicalBytes: max(1, sysconf(Int32(_SC_PHYS_PAGES))) * max(1, sysconf(Int32(_SC_PAGESIZE))),
@@ -20,9 +20,9 @@ struct MachineMemory: Equatable {
       addressSpaceBytes: addressSpaceLimit)
   }
 
-  /// The lowest limit of the control groups that `memberships`, the text of `/proc/self/cgroup`, names, and of those
-  /// around them. `read` gives the text of a file. Inside a container its own group is the root of what is mounted,
-  /// whatever the path says, so that is looked at as well.
+  /// Returns the lowest limit of the control groups that `memberships`, the text of `/proc/self/cgroup`, names, and of
+  /// the groups around them. `read` returns the text of a file. Inside a container, the container's own group is the
+  /// root of the mounted hierarchy, whatever the path says, so the root is checked as well.
   static func groupBytes(memberships: String, read: (String) -> String?) -> Int? {
     var limit: Int?
     for line in memberships.split(separator: "\n") {
@@ -56,7 +56,7 @@ struct MachineMemory: Equatable {
     return Int(limit.rlim_cur)
   }
 
-  /// The beginning of a file of the kernel, nil where it cannot be read.
+  /// Returns the beginning of a file of the kernel; nil if it cannot be read.
   private static func text(of path: String) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -68,14 +68,14 @@ struct MachineMemory: Equatable {
   }
 }
 
-/// How much memory this process takes, in bytes.
+/// The memory that this process uses, in bytes.
 struct ProcessMemory: Equatable {
-  /// What is in physical memory.
+  /// The size of the resident set.
   var residentBytes: Int
-  /// Its address space, which `ulimit -v` bounds.
+  /// The size of the address space, which `ulimit -v` bounds.
   var addressSpaceBytes = 0
 
-  /// What the kernel says now; nil where it does not (no `/proc`, no descriptor left).
+  /// The current values according to the kernel; nil if they are unavailable (no `/proc`, no descriptor left).
   static var current: ProcessMemory? {
     let descriptor = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
@@ -93,18 +93,18 @@ struct ProcessMemory: Equatable {
   }
 }
 
-/// What the process takes of the machine.
+/// The resources of the machine that the process uses.
 package struct ProcessUse: Sendable {
-  /// Bytes in physical memory; nil where the kernel does not say.
+  /// The bytes in physical memory; nil if unavailable.
   package let residentBytes: Int?
-  /// Bytes of address space; nil where the kernel does not say.
+  /// The bytes of address space; nil if unavailable.
   package let addressSpaceBytes: Int?
-  /// Open descriptors; nil where the kernel does not say.
+  /// The number of open descriptors; nil if unavailable.
   package let openDescriptors: Int?
-  /// How many descriptors may be open.
+  /// The maximum number of open descriptors.
   package let descriptorLimit: Int
 
-  /// What it takes now.
+  /// The current use.
   package static var current: ProcessUse {
     let memory = ProcessMemory.current
     var limit = rlimit()
@@ -119,10 +119,10 @@ package struct ProcessUse: Sendable {
     defer { closedir(folder) }
     var count = 0
     while let entry = readdir(folder) {
-      // All but `.` and `..` are numbers.
+      // All entries except `.` and `..` are numbers.
       if entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 }
     }
-    // One of them is the folder itself.
+    // One of them is the descriptor of the folder itself.
     return count - 1
   }
 }

@@ -1,14 +1,15 @@
 import Support
 
-/// How much memory is held for each client, and in all: one account for request bodies, responses, events, pages and
-/// whatever else a client can make the server hold, because limits that each bound one sort are gigabytes together.
+/// The memory held for each client, and in total: one account for request bodies, responses, events, pages and
+/// everything else that a client can make the server hold, because separate limits for each kind would add up to
+/// gigabytes.
 ///
-/// A reservation is made before the memory is taken, grows with it, and ends with its last owner. What is over a
-/// client's share, or over what is left for all, is refused to the one who asks. Usable from any thread; its lock is
-/// taken inside every other, and nothing is called under it.
+/// A reservation is made before the memory is allocated, grows with it, and ends with its last reference. A reservation
+/// beyond a client's share, or beyond what is left for all, is refused. Usable from any thread; its lock is always the
+/// innermost, and nothing is called under it.
 package final class MemoryLedger: Sendable {
-  /// What a connection or a stream may hold without an account of it: the number of those is bounded, and small
-  /// requests should not meet at a lock.
+  /// The number of bytes that a connection or a stream may hold without a reservation: the number of connections and
+  /// streams is bounded, and small requests should not contend for a lock.
   package static let uncountedBytes = 4096
 
   private struct Accounts {
@@ -29,36 +30,36 @@ package final class MemoryLedger: Sendable {
 
   private let accounts: Locked<Accounts>
 
-  /// A ledger of nothing: all clients together may hold `limit` bytes, each of them `clientLimit`, and less the more
-  /// the others hold.
+  /// Creates an empty ledger: all clients together may hold `limit` bytes, each of them `clientLimit`, and less the
+  /// more the others hold.
   package init(limit: Int, clientLimit: Int) {
     accounts = Locked(Accounts(limit: ShareLimit(total: limit, perClient: clientLimit)))
   }
 
-  /// How many bytes are reserved.
+  /// The number of reserved bytes.
   package var total: Int { accounts.withLock { $0.total } }
 
-  /// How many bytes all clients together may hold.
+  /// The maximum number of bytes that all clients together may hold.
   package var limit: Int { accounts.withLock { $0.limit.total } }
 
-  /// How many bytes one client may hold.
+  /// The maximum number of bytes that one client may hold.
   package var clientLimit: Int { accounts.withLock { $0.limit.perClient } }
 
-  /// Sets both limits. Lowering them takes nothing from those who have it.
+  /// Sets both limits. Lowering them does not affect existing reservations.
   func setLimits(_ limit: Int, client clientLimit: Int) {
     accounts.withLock { $0.limit = ShareLimit(total: limit, perClient: clientLimit) }
   }
 
-  /// How many bytes are reserved for a use.
+  /// Returns the number of bytes reserved for a use.
   package func bytes(for use: MemoryUse) -> Int { accounts.withLock { $0.byUse[use.index] } }
 
-  /// How many bytes are reserved for a client.
+  /// Returns the number of bytes reserved for a client.
   package func bytes(of client: ClientAddress) -> Int { accounts.withLock { $0.byClient[client] ?? 0 } }
 
-  /// How many requests for memory were refused for this reason.
+  /// Returns the number of reservations that were refused for this reason.
   package func refusals(for reason: MemoryRefusal) -> Int { accounts.withLock { $0.refusals[reason.index] } }
 
-  /// Reserves bytes until the reservation is let go. Throws where they would be over the client's share or the total.
+  /// Reserves bytes until the reservation is released. Throws if they would exceed the client's share or the total.
   package func reserve(
     _ bytes: Int, for client: ClientAddress, _ use: MemoryUse
   ) throws(MemoryRefusal) -> MemoryReservation {
@@ -67,7 +68,8 @@ package final class MemoryLedger: Sendable {
     return reservation
   }
 
-  /// Counts more or fewer bytes of a client. Throws where more are refused, and counts nothing then.
+  /// Adds bytes to a client's account, or subtracts them. Throws if an increase is refused, in which case nothing is
+  /// counted.
   fileprivate func change(by bytes: Int, of client: ClientAddress, _ use: MemoryUse) throws(MemoryRefusal) {
     let refusal = accounts.withLock { accounts -> MemoryRefusal? in
       let held = accounts.byClient[client] ?? 0
@@ -88,7 +90,7 @@ extension CaseIterable where Self: Equatable, AllCases.Index == Int {
   fileprivate var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }
 
-/// Bytes that a client was granted. They are given back when the last reference goes.
+/// Bytes that a client was granted, returned with the last reference.
 package final class MemoryReservation: Sendable {
   private let ledger: MemoryLedger
   private let client: ClientAddress
@@ -102,14 +104,14 @@ package final class MemoryReservation: Sendable {
   }
 
   deinit {
-    // Less is never refused.
+    // A decrease is never refused.
     try? ledger.change(by: -count.withLock { $0 }, of: client, use)
   }
 
-  /// How many bytes are reserved.
+  /// The number of reserved bytes.
   package var byteCount: Int { count.withLock { $0 } }
 
-  /// Makes it more or fewer bytes. More may be refused; the reservation is then what it was.
+  /// Changes the number of bytes. An increase may be refused; the reservation is then unchanged.
   package func resize(to bytes: Int) throws(MemoryRefusal) {
     try count.withLock { count throws(MemoryRefusal) in
       try ledger.change(by: bytes - count, of: client, use)
@@ -118,17 +120,17 @@ package final class MemoryReservation: Sendable {
   }
 }
 
-/// What memory is held for on behalf of a client.
+/// The purpose for which memory is held on behalf of a client.
 package enum MemoryUse: String, CaseIterable, Sendable {
-  /// Request bodies that arrive, and wait to be carried out.
+  /// Request bodies that are arriving, or waiting to be handled.
   case requestBodies = "request_bodies"
-  /// Responses that are encoded, and wait for their client to read them.
+  /// Encoded responses that wait for their client to read them.
   case responses
   /// Events that wait for a subscriber to read them.
   case pendingEvents = "pending_events"
-  /// First events and missed events that are put together for a stream that opens.
+  /// First events and missed events that are prepared for a stream that opens.
   case replays
-  /// What streams, their cells and contexts are.
+  /// Streams with their cells and contexts.
   case streams
   /// Fetches that are kept for their next pages.
   case pages
@@ -136,10 +138,10 @@ package enum MemoryUse: String, CaseIterable, Sendable {
   case idempotency
 }
 
-/// Why a client is given no more memory.
+/// The reason why a client gets no more memory.
 package enum MemoryRefusal: String, Error, CaseIterable, Sendable {
-  /// It holds its share: `memory.clientBytes`.
+  /// The client holds its share: `memory.clientBytes`.
   case clientShare = "client"
-  /// All clients together hold what there is: `memory.bytes`.
+  /// All clients together hold the available memory: `memory.bytes`.
   case total
 }

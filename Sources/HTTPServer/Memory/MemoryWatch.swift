@@ -1,13 +1,13 @@
 import CLinux
 import Support
 
-/// Keeps the limits of a ledger at what is left for clients: the process aims to stay below a number of bytes, and the
-/// model, which no client holds, takes its part of them first.
+/// Keeps the limits of a ledger at the memory left for clients: the process aims to stay below a number of bytes, and
+/// the model, which no client holds, takes its part of them first.
 package struct MemoryWatch: Sendable {
-  /// The process's own part is believed to shrink by this part of it from one look to the next at most: memory that is
-  /// reserved but not filled yet (a body that was announced) hides some of it for a while.
+  /// The divisor of the maximum decrease, from one check to the next, of the estimate of the process's own memory:
+  /// memory that is reserved but not filled yet (for a body that was announced) hides some of it for a while.
   private static let decayPart = 64
-  /// From how many bytes on memory that clients let go is given back to the system.
+  /// The number of bytes released by clients from which memory is returned to the system.
   private static let trimmedBytes = 32 << 20
 
   private let ledger: MemoryLedger
@@ -18,22 +18,23 @@ package struct MemoryWatch: Sendable {
   private var ownAddressSpaceBytes = 0
   private var trim = MemoryTrim(leastFall: trimmedBytes)
 
-  /// A watch of a ledger, which has its first limits at once, by what the machine gives and the process takes now.
+  /// Creates a watch of a ledger, and sets the ledger's first limits immediately, based on the memory that the machine
+  /// gives and the process uses now.
   package init(_ ledger: MemoryLedger, limits: MemoryLimits) {
     self.init(ledger, limits: limits, machine: .current, now: .current)
   }
 
-  /// The same with a given machine, and with what the process takes now if that is known.
+  /// Creates a watch with a given machine, and with the current memory of the process if it is known.
   init(_ ledger: MemoryLedger, limits: MemoryLimits, machine: MachineMemory, now: ProcessMemory?) {
     self.ledger = ledger
     shares = MemoryShares(limits, machine: machine)
     clientBytes = limits.clientBytes
-    // A sixteenth of the address space stays free: a mapping that the system refuses ends the process.
+    // A sixteenth of the address space stays free: the process ends if the system refuses a mapping.
     addressSpaceBytes = machine.addressSpaceBytes.map { $0 - $0 / 16 }
     look(now)
   }
 
-  /// Call at each sweep, with what the process takes.
+  /// Updates the limits. Call it at each sweep, with the current memory of the process.
   mutating func look(_ now: ProcessMemory?) {
     let held = ledger.total
     if let now {
@@ -46,50 +47,52 @@ package struct MemoryWatch: Sendable {
     ledger.setLimits(limit, client: clientBytes > 0 ? clientBytes : limit / 2)
   }
 
-  /// Gives memory back to the system some sweeps after clients let go of much. Call at each sweep, behind `look`.
+  /// Returns memory to the system some sweeps after clients released a lot. Call it at each sweep, after `look`.
   mutating func giveBack() {
     if trim.isDue(ledger.total) { SystemAllocator.giveBack() }
   }
 }
 
-/// How much memory the process aims to stay below, and how much of what is left for clients one of them may have.
+/// The limits of the memory that the process aims to stay below, and of the part that one client may have.
 package struct MemoryLimits: Sendable {
-  /// What the process aims to stay below, in bytes; 0 takes three quarters of what the machine gives it.
+  /// The memory that the process aims to stay below, in bytes; 0 means three quarters of what the machine gives it.
   /// `memory.bytes`.
   package var bytes = 0
-  /// What one client may make the server hold, in bytes; 0 is half of what all of them may. `memory.clientBytes`.
+  /// The memory that one client may make the server hold, in bytes; 0 means half of what all clients may.
+  /// `memory.clientBytes`.
   package var clientBytes = 0
-  /// The most bytes of memory that all objects may take when a write adds to them; 0 is the part of `bytes` that
+  /// The maximum memory that all objects may take when a write adds to them, in bytes; 0 means the part of `bytes` that
   /// `MemoryShares` gives them. `objects.bytes`.
   package var objectBytes = 0
 
-  /// The defaults.
+  /// Creates the default limits.
   package init() {}
 }
 
-/// The division of `memory.bytes` between the objects, the commits of the past and the clients.
+/// The division of `memory.bytes` between the objects, the history and the clients.
 ///
-/// Five eighths are for the objects, an eighth for the history, and an eighth at least for what clients make the server
-/// hold, which gets all that the others leave. The last eighth is for the program itself: its threads, the journal's
-/// pages, a snapshot being written, and the records that a start reads before they are objects.
+/// Five eighths are for the objects, an eighth for the history, and at least an eighth for the memory that clients make
+/// the server hold, which gets everything that the others leave. The last eighth is for the program itself: its
+/// threads, the journal's pages, a snapshot being written, and the records that a start reads before they become
+/// objects.
 package struct MemoryShares: Sendable {
   private static let parts = 8
   private static let objectParts = 5
 
-  /// The bytes that the process aims to stay below.
+  /// The number of bytes that the process aims to stay below.
   fileprivate let bytes: Int
-  /// The most bytes of memory that the objects may take when a write adds to them.
+  /// The maximum memory that the objects may take when a write adds to them, in bytes.
   package let objectBytes: Int
-  /// The most bytes of the commits that are kept for resuming clients.
+  /// The maximum size of the commits kept for resuming clients, in bytes.
   package let historyBytes: Int
-  /// The bytes that clients may hold however much the others take.
+  /// The number of bytes that clients may hold however much the others take.
   fileprivate let leastClientBytes: Int
 
-  /// The shares on this machine.
+  /// Creates the shares for this machine.
   package init(_ limits: MemoryLimits) { self.init(limits, machine: .current) }
 
-  /// The shares on a given machine. A mapping that the system refuses ends the process, so the objects get their part
-  /// of three quarters of the address space where `memory.bytes` is more.
+  /// Creates the shares for a given machine. Because the process ends if the system refuses a mapping, the objects get
+  /// their part of three quarters of the address space if `memory.bytes` is more than that.
   init(_ limits: MemoryLimits, machine: MachineMemory) {
     bytes = limits.bytes > 0 ? limits.bytes : machine.bytes / 4 * 3
     let possible = min(bytes, (machine.addressSpaceBytes ?? .max) / 4 * 3)
@@ -99,19 +102,19 @@ package struct MemoryShares: Sendable {
   }
 }
 
-/// Says when to give memory back to the system after a flood: the C library keeps what is freed.
+/// Decides when to return memory to the system after a peak, since the C library keeps freed memory.
 struct MemoryTrim: Sendable {
   private let leastFall: Int
   private var peak = 0
   private var sweepsLeft: Int?
 
-  /// Looks at an amount that has to fall by more than `leastFall`, and by more than a half.
+  /// Creates a trim for an amount that has to fall by more than `leastFall`, and by more than half.
   init(leastFall: Int) {
     self.leastFall = leastFall
   }
 
-  /// Whether now is the time: two sweeps after the fall, when every thread has freed its own. Call at regular times
-  /// with the amount.
+  /// Returns true if memory should be returned now: two sweeps after the fall, when every thread has freed its own.
+  /// Call it at regular intervals with the amount.
   mutating func isDue(_ amount: Int) -> Bool {
     peak = max(peak, amount)
     if amount < peak / 2, peak - amount > leastFall {
@@ -125,24 +128,24 @@ struct MemoryTrim: Sendable {
   }
 }
 
-/// The C library's memory allocator, which Swift's objects come from.
+/// The C library's memory allocator, from which Swift's objects are allocated.
 package enum SystemAllocator {
-  /// Blocks of this many bytes and more, such as large bodies, answers and arrays, are mapped one by one, so that the
-  /// system has them back as soon as they are freed.
+  /// The size in bytes from which blocks, such as large bodies, responses and arrays, are mapped individually, so that
+  /// the system gets them back as soon as they are freed.
   private static let mappedBytes: Int32 = 512 << 10
-  /// How many bytes may be free at the end of a heap before they are given back.
+  /// The number of bytes that may be free at the end of a heap before they are returned.
   private static let spareBytes: Int32 = 16 << 20
 
-  /// Makes the allocator give memory back after a flood. Left alone, it raises both numbers with what is freed, up to
-  /// where tens of megabytes of each thread stay, and each of eight heaps a core reserves 64 MiB of address space. Call
-  /// once, before much is allocated.
+  /// Makes the allocator return memory after a peak. By default it raises both numbers with the sizes that are freed,
+  /// until tens of megabytes of each thread are retained, and each of eight heaps a core reserves 64 MiB of address
+  /// space. Call once, before much is allocated.
   package static func configure() {
     mallopt(M_MMAP_THRESHOLD, mappedBytes)
     mallopt(M_TRIM_THRESHOLD, spareBytes)
     mallopt(M_ARENA_MAX, Int32(clamping: max(4, SystemThread.coreCount)))
   }
 
-  /// Gives all free memory back to the system. Takes as long as looking through it does.
+  /// Returns all free memory to the system. The duration depends on the size of the heaps.
   package static func giveBack() {
     malloc_trim(0)
   }

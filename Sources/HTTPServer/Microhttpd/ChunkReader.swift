@@ -1,10 +1,10 @@
-/// Follows the chunks of one body strictly (RFC 9112 §7.1), byte by byte as they come, without keeping any.
+/// Parses the chunks of one body strictly (RFC 9112 §7.1), byte by byte as they arrive, without storing any.
 struct ChunkReader {
-  /// What became of the bytes that were given.
+  /// The result of parsing some bytes.
   enum Progress: Equatable {
-    /// All of them belong to chunks.
+    /// All bytes belong to chunks.
     case going
-    /// The line of the last chunk ends before this place; trailer fields and an empty line follow.
+    /// The line of the last chunk ends before `next`; trailer fields and an empty line follow.
     case last(next: Int)
     case refused(RequestFault)
   }
@@ -18,15 +18,15 @@ struct ChunkReader {
     case contentEndLine
   }
 
-  /// A size has at most so many digits: more than any body has, and still a number.
+  /// The maximum number of digits in a size: enough for any body, and still representable.
   private static let digitLimit = 15
-  /// Extensions are read over; nothing useful is longer.
+  /// The maximum length of extensions in bytes, which are ignored; no useful ones are longer.
   private static let extensionLimit = 256
 
   private var place = Place.size(digitCount: 0)
   private var remaining = 0
 
-  /// Reads on.
+  /// Parses the next bytes.
   mutating func read(_ bytes: UnsafeMutableRawBufferPointer) -> Progress {
     var index = 0
     while index < bytes.count {
@@ -47,7 +47,7 @@ struct ChunkReader {
     return .going
   }
 
-  /// Reads one byte that is not content.
+  /// Parses one byte that is not content.
   private mutating func step(_ byte: UInt8) -> RequestDefect? {
     switch place {
     case .size(let digitCount): return size(byte, digitCount)
@@ -92,12 +92,12 @@ struct ChunkReader {
   }
 }
 
-/// Reads what follows the last chunk of a body: trailer fields, if any, and an empty line (RFC 9112 §7.1.2).
+/// Parses what follows the last chunk of a body: trailer fields, if any, and an empty line (RFC 9112 §7.1.2).
 struct TrailerReader {
-  /// What is known by now.
+  /// The result so far.
   enum Progress: Equatable {
     case incomplete
-    /// It takes so many bytes.
+    /// The trailer has this many bytes.
     case complete(byteCount: Int)
     case refused(RequestFault)
   }
@@ -105,12 +105,12 @@ struct TrailerReader {
   private let limit: Int
   private var lines = LineReader()
 
-  /// A reader of at most `limit` bytes.
+  /// Creates a reader of at most `limit` bytes.
   init(limit: Int) {
     self.limit = limit
   }
 
-  /// Reads on; `bytes` are all since the last chunk.
+  /// Continues parsing; `bytes` are all bytes since the last chunk.
   mutating func read(_ bytes: UnsafeMutableRawBufferPointer) -> Progress {
     while true {
       switch lines.next(in: bytes) {

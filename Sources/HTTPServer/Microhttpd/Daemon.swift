@@ -7,15 +7,15 @@ import Glibc
 /// one call of `Server.stop(until:)` that counts.
 final class Daemon: @unchecked Sendable {
   private let daemon: OpaquePointer
-  /// Kept until the daemon has stopped: its callbacks get an unretained pointer.
+  /// Kept until the daemon has stopped, since its callbacks get an unretained pointer.
   private let context: ServerContext
 
   /// Starts the daemon's thread.
   init?(context: ServerContext) {
     let limits = context.limits
     var options = keyway_daemon()
-    // Ours is the limit that counts. libmicrohttpd counts a connection until its thread has forgotten it, which may be
-    // after the next has its place.
+    // The server's own limit is the effective one. libmicrohttpd counts a connection until its thread has forgotten it,
+    // which may be after the next connection has its slot.
     options.connections = UInt32(clamping: 2 * limits.connections)
     options.idle_seconds = UInt32(limits.keepAliveSeconds)
     options.connection_memory = limits.headerBytes
@@ -29,7 +29,7 @@ final class Daemon: @unchecked Sendable {
     self.context = context
   }
 
-  /// Has the daemon serve a connection from now on, and close it. Any thread.
+  /// Makes the daemon serve a connection from now on, and close it. Any thread.
   func add(_ connection: AcceptedConnection) { connection.begin(on: daemon) }
 
   /// Closes all connections, none of which may be suspended, and waits for the thread.
@@ -39,7 +39,8 @@ final class Daemon: @unchecked Sendable {
 }
 
 extension AcceptedConnection {
-  /// Has a daemon of libmicrohttpd serve it from now on, and close it. Any thread, also one that this daemon calls.
+  /// Makes a daemon of libmicrohttpd serve the connection from now on, and close it. Any thread, including one on which
+  /// this daemon makes a call.
   func begin(on daemon: OpaquePointer) {
     var peer = peer
     _ = withUnsafePointer(to: &peer) { peer in
@@ -48,10 +49,10 @@ extension AcceptedConnection {
   }
 }
 
-// MARK: What libmicrohttpd calls
+// MARK: Callbacks of libmicrohttpd
 
-// On its own threads. `context` is the ServerContext that the Server keeps until the daemon has stopped; a socket
-// context is a Connection, retained from its STARTED to its CLOSED notification.
+// Called on libmicrohttpd's own threads. `context` is the ServerContext that the Server keeps until the daemon has
+// stopped; a socket context is a Connection, retained from its STARTED to its CLOSED notification.
 
 private func server(_ context: UnsafeMutableRawPointer) -> ServerContext {
   Unmanaged<ServerContext>.fromOpaque(context).takeUnretainedValue()
@@ -107,13 +108,13 @@ private func requestCompleted(
   connection.finish(limits: server(context).limits)
 }
 
-/// Ends the target behind its question mark, for libmicrohttpd, which lends its own memory here and would now make a
-/// record of each parameter: nobody asks for them, they cost time, and where there is no room for all of them, 0.9.75
-/// never answers.
+/// Cuts the target after its question mark, in memory that libmicrohttpd lends here: it would otherwise create a record
+/// of each parameter. No one reads the records, they cost time, and if there is no room for all of them, 0.9.75 never
+/// responds.
 private func hideParameters(of target: UnsafePointer<CChar>) {
   guard let question = strchr(UnsafeMutablePointer(mutating: target), 0x3F), question[1] != 0 else { return }
   question[1] = 0
 }
 
-/// The target as text, which the gate has judged; `nil` if it is not UTF-8.
+/// Returns the target, which the gate has validated, as text; nil if it is not UTF-8.
 private func requestTarget(_ bytes: UnsafePointer<CChar>) -> String? { String(validatingCString: bytes) }

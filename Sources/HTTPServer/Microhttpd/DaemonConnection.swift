@@ -2,7 +2,7 @@ import CMicrohttpd
 import Glibc
 import HTTPTypes
 
-/// A connection as libmicrohttpd has it. To be used on the connection's own thread, inside of what libmicrohttpd calls
+/// A connection of libmicrohttpd. Use it on the connection's own thread, inside the calls that libmicrohttpd makes
 /// there, and on any thread while the connection is suspended.
 struct DaemonConnection {
   private let connection: OpaquePointer
@@ -16,22 +16,22 @@ struct DaemonConnection {
   /// The daemon that serves it.
   var daemon: OpaquePointer? { keyway_connection_daemon(connection) }
 
-  /// The server's own object, which libmicrohttpd keeps with the connection; nil where it was given none.
+  /// The server's own object, which libmicrohttpd keeps with the connection; nil if it was given none.
   var holder: Connection? {
     keyway_connection_context(connection).map { Unmanaged<Connection>.fromOpaque($0).takeUnretainedValue() }
   }
 
-  /// Has libmicrohttpd leave it alone until it is resumed.
+  /// Makes libmicrohttpd ignore the connection until it is resumed.
   func suspend() { MHD_suspend_connection(connection) }
 
-  /// Gives it back to its thread, which calls the access handler once more. Any thread.
+  /// Returns the connection to its thread, which calls the access handler again. Any thread.
   func resume() { MHD_resume_connection(connection) }
 
   /// True once the client has closed its side. Valid while the connection is open.
   var isClosedByPeer: Bool { peekByte(of: descriptor) == 0 }
 
-  /// Queues a response with the id of its request, on the connection's thread inside the access handler. `closes` ends
-  /// the connection behind it. Returns `false` if libmicrohttpd does not take it.
+  /// Queues a response with the ID of its request, on the connection's thread inside the access handler. `closes` ends
+  /// the connection after it. Returns false if libmicrohttpd does not accept it.
   func queue(_ response: Response, id: RequestID?, closes: Bool) -> Bool {
     let made = response.file.map { $0.makeResponse() } ?? SentBody.makeResponse(of: response)
     guard let queueable = made else { return false }
@@ -43,7 +43,7 @@ struct DaemonConnection {
 
   // MARK: The header
 
-  /// Looks at all header lines once.
+  /// Reads all header lines once.
   func header() -> RequestHeader {
     var header = RequestHeader()
     withUnsafeMutablePointer(to: &header) {
@@ -52,8 +52,8 @@ struct DaemonConnection {
     return header
   }
 
-  /// Returns a header field of the request by its name in lower case, several lines joined by `fieldSeparator`; nil if
-  /// there is none.
+  /// Returns a header field of the request by its lower-case name, with several lines joined by `fieldSeparator`; nil
+  /// if there is none.
   func field(_ name: String) -> String? {
     var name = name
     return name.withUTF8 { name in
@@ -66,7 +66,7 @@ struct DaemonConnection {
   }
 }
 
-/// The parts of the request line that libmicrohttpd gives with every call; valid during the call.
+/// The parts of the request line that libmicrohttpd passes with every call; valid during the call.
 struct RequestLine {
   private let methodName: UnsafePointer<CChar>
   private let versionName: UnsafePointer<CChar>?
@@ -75,7 +75,7 @@ struct RequestLine {
     (methodName, versionName) = (method, version)
   }
 
-  /// The method, without a new string for the common ones; `nil` if it is not a token.
+  /// The method, without a new string for the common ones; nil if it is not a token.
   var method: HTTPRequest.Method? {
     switch methodName[0] {
     case Self.letter("G") where strcmp(methodName, "GET") == 0: return .get
@@ -91,25 +91,25 @@ struct RequestLine {
 
   private static func letter(_ scalar: Unicode.Scalar) -> CChar { CChar(truncatingIfNeeded: scalar.value) }
 
-  /// The version; HTTP/1.0 where none was given.
+  /// The version; HTTP/1.0 if none was given.
   var version: HTTPVersion {
-    // "HTTP/1.x": what tells is the last character.
+    // "HTTP/1.x": only the last character matters.
     guard let versionName, versionName[0] != 0, String(cString: versionName) != "HTTP/1.0" else { return .http10 }
     return .http11
   }
 }
 
-/// The part of a request's header that decides whether its body is let in, gathered in one pass over the lines. The
-/// `RequestGate` has seen to it that they are well-formed.
+/// The part of a request's header that decides whether its body is accepted, collected in one pass over the lines. The
+/// `RequestGate` has ensured that they are well-formed.
 struct RequestHeader {
   /// The declared length of the body.
   private(set) var contentLength: Int?
-  /// What is wrong already.
+  /// The first fault found, if any.
   var fault: RequestFault?
-  /// The id that the client gave the request; nil where it gave none, none that is one, or several.
+  /// The ID that the client gave the request; nil if it sent none, an invalid one, or several.
   private(set) var requestID: RequestID?
   private var hasRequestID = false
-  /// Which fields it may have.
+  /// The fields that the request may have.
   private(set) var names = FieldNameFilter()
 
   init(contentLength: Int? = nil, fault: RequestFault? = nil) {
@@ -146,18 +146,17 @@ private func noteHeader(
 /// The names of the header fields that a request may have, in one word: a bit for the length of each name and its first
 /// and last letter (a Bloom filter with one hash).
 ///
-/// Most fields that a handler asks for were not sent. Where the bit of a name is not set, nobody need go through the
-/// lines to find that out.
+/// Most fields that a handler asks for were not sent. If the bit of a name is not set, the lines need not be searched.
 struct FieldNameFilter: Equatable {
   private var bits: UInt64 = 0
 
-  /// A field of this name was sent.
+  /// Adds the name of a field that was sent.
   mutating func insert(_ name: UnsafeRawBufferPointer) {
     guard let first = name.first, let last = name.last else { return }
     bits |= Self.bit(count: name.count, first, last)
   }
 
-  /// Whether a field of this name, upper and lower case being alike, may have been sent. False is certain.
+  /// Returns true if a field of this name, ignoring case, may have been sent. False is certain.
   func mayContain(_ name: String) -> Bool {
     let name = name.utf8
     guard let first = name.first, let last = name.last else { return false }
@@ -165,13 +164,13 @@ struct FieldNameFilter: Equatable {
   }
 
   /// Letters differ from their other case in one bit alone (RFC 9110 §5.1: names are case-insensitive). The factors are
-  /// those that keep what handlers ask for apart from what every browser sends.
+  /// chosen to separate the names that handlers ask for from those that every browser sends.
   private static func bit(count: Int, _ first: UInt8, _ last: UInt8) -> UInt64 {
     1 << UInt64(truncatingIfNeeded: (count &+ Int(first | 0x20) &* 5 &+ Int(last | 0x20) &* 19) & 63)
   }
 }
 
-/// A field that is looked for, and what was found of it.
+/// A search for a field, with the value found so far.
 private struct HeaderSearch {
   let name: UnsafeBufferPointer<UInt8>
   var value: String?
@@ -193,6 +192,6 @@ private func collectHeader(
   return .YES
 }
 
-/// The text between the values of several lines of a field: a comma (RFC 9110 §5.3), but for `Cookie`, whose pairs are
-/// separated by semicolons (RFC 6265 §4.2.1).
+/// Returns the text between the values of several lines of a field: a comma (RFC 9110 §5.3), except for `Cookie`, whose
+/// pairs are separated by semicolons (RFC 6265 §4.2.1).
 func fieldSeparator(_ name: some StringProtocol) -> String { name == "cookie" ? "; " : ", " }

@@ -1,15 +1,15 @@
 import CMicrohttpd
 import HTTPTypes
 
-/// The fields of a response, as libmicrohttpd gets them: all as one field.
+/// The fields of a response in the form in which libmicrohttpd gets them: all as one field.
 ///
-/// It takes three allocations for each field that it is given, looks through the names of all of them several times,
-/// and frees them one by one: six fewer are a twentieth of what a GET of an object takes. Its text of a field has no
-/// line breaks when it takes it, so others stand for them until then: see `keyway_add_fields`.
+/// libmicrohttpd makes three allocations for each field, searches the names of all of them several times, and frees
+/// them one by one: six fields fewer save a twentieth of the time of a GET of an object. It accepts no line breaks in
+/// the text of a field, so a placeholder stands for them until then: see `keyway_add_fields`.
 struct FieldLines {
-  /// What stands twice in the place of a line break. No name and no value has it (RFC 9110 §5.5).
+  /// The byte that stands, twice, for a line break. No name and no value contains it (RFC 9110 §5.5).
   private static let mark: UInt8 = 1
-  /// The fields that every response has, as lines behind others.
+  /// The fields that every response has, as lines after others.
   private static let commonLines: [UInt8] = CommonFields.all.flatMap {
     [mark, mark] + Array("\($0.name): \($0.value)".utf8)
   }
@@ -17,14 +17,14 @@ struct FieldLines {
   private let fields: HTTPFields
   private let id: RequestID?
 
-  /// The fields of a response, those that the server alone decides on left out, with the id of its request and those
-  /// that all responses have.
+  /// Creates the lines of a response's fields, without those that only the server sets, with the ID of its request and
+  /// the fields that all responses have.
   init(_ fields: HTTPFields, id: RequestID?) {
     self.fields = fields
     self.id = id
   }
 
-  /// The most bytes that they are.
+  /// The maximum number of bytes that `write` needs.
   var byteCount: Int {
     var count = Self.commonLines.count + 1
     for field in fields { count += field.name.rawName.utf8.count + field.value.utf8.count + 4 }
@@ -32,8 +32,8 @@ struct FieldLines {
     return count
   }
 
-  /// Writes them to a buffer of at least `byteCount` bytes: the name of the first, a zero, its value and the other
-  /// lines, a zero. Gives where the value begins.
+  /// Writes the fields to a buffer of at least `byteCount` bytes: the name of the first, a zero, its value and the
+  /// other lines, a zero. Returns the offset of the value.
   func write(to buffer: UnsafeMutableRawBufferPointer) -> Int {
     var end = 0
     var valueStart = 0
@@ -64,7 +64,7 @@ struct FieldLines {
       }
       append(value)
     }
-    // libmicrohttpd takes no field without a value.
+    // libmicrohttpd does not accept a field without a value.
     for field in fields where !Self.isOurs(field.name) && !field.value.isEmpty {
       append(field.name.rawName, field.value)
     }
@@ -78,7 +78,7 @@ struct FieldLines {
     return valueStart
   }
 
-  /// Adds them to a response of libmicrohttpd, which copies them.
+  /// Adds the fields to a response of libmicrohttpd, which copies them.
   func add(to queueable: OpaquePointer) {
     withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 1) { buffer in
       let valueStart = write(to: buffer)
@@ -89,7 +89,7 @@ struct FieldLines {
     }
   }
 
-  /// Fields that the server alone decides on.
+  /// Returns true for the fields that only the server sets.
   private static func isOurs(_ name: HTTPField.Name) -> Bool {
     name == .contentLength || name == .transferEncoding || name == .date || name == .connection
   }

@@ -1,26 +1,27 @@
 import Glibc
 
-/// What stands between a socket and libmicrohttpd: reads the requests of one connection strictly, and hands on bytes of
-/// none but good ones.
+/// The filter between a socket and libmicrohttpd: parses the requests of one connection strictly, and passes on only
+/// the bytes of valid ones.
 ///
-/// libmicrohttpd 0.9.75 parses what it has read at once. It takes white space before a colon, folded lines, a second
-/// `Host`, a bare line feed; waits for ever behind a transfer coding that it does not know; and of what it refuses,
-/// some it answers with two heads, some without any. So a head is handed on only when it is whole and right, and the
-/// lines between and behind chunks only if they are right. libmicrohttpd then finds nothing to refuse by itself.
+/// libmicrohttpd 0.9.75 parses what it has read immediately. It accepts white space before a colon, folded lines, a
+/// second `Host`, and a bare line feed; it waits forever after a transfer coding that it does not know; and of the
+/// requests that it refuses, it answers some with two heads, and some without any. So a head is passed on only when it
+/// is complete and valid, and the lines between and after chunks only if they are valid. libmicrohttpd then finds
+/// nothing to refuse itself.
 ///
-/// Where bytes come as they mostly do, a whole head at a time, they are read into libmicrohttpd's own buffer and looked
-/// at there, once. A head that comes in pieces is collected here. Used by the one thread that the connection belongs
-/// to.
+/// If bytes arrive as they usually do, a whole head at a time, they are read into libmicrohttpd's own buffer and
+/// checked there, once. A head that arrives in pieces is collected here. Used by the one thread that the connection
+/// belongs to.
 struct RequestGate {
-  /// What libmicrohttpd's read gives.
+  /// The result of libmicrohttpd's read.
   enum Reception: Equatable {
-    /// So many bytes are in the buffer; 0 is the end.
+    /// The number of bytes in the buffer; 0 is the end.
     case bytes(Int)
-    /// Nothing can be handed on yet.
+    /// Nothing can be passed on yet.
     case nothing
     /// The system's error.
     case failed(errno: Int32)
-    /// The client is to be told this, and the connection ends. Everything before it has been answered.
+    /// The fault to report to the client, after which the connection ends. Everything before it has been answered.
     case refused(RequestFault)
   }
 
@@ -31,17 +32,17 @@ struct RequestGate {
     case trailer(TrailerReader)
   }
 
-  /// Whether the last request is a HEAD request, whose answer has no body.
+  /// True if the last request is a HEAD request, whose response has no body.
   private(set) var isHeadMethod = false
-  /// What is known, for its answer, of a request that is refused, and of one whose body comes in chunks, any of which
+  /// The marks that the response needs of a refused request, and of a request whose body comes in chunks, any of which
   /// may be refused.
   private(set) var marks: HeadMarks?
-  /// Whether the last call has left bytes with the kernel that libmicrohttpd is not going to ask for by itself. It
-  /// takes fewer bytes than it wanted for a sign that no more are there, and waits until the kernel reports new ones.
+  /// True if the last call has left bytes in the kernel that libmicrohttpd is not going to ask for itself. It concludes
+  /// from fewer bytes than it wanted that there are no more, and waits until the kernel reports new ones.
   private(set) var leavesBytes = false
   private let limits: RequestHeadReader.Limits
   private var place: Place
-  /// What was read and not handed on: `readyCount` bytes that may be, or else an incomplete head or trailer.
+  /// The bytes that were read and not passed on: `readyCount` bytes that may be, or an incomplete head or trailer.
   private var held: [UInt8] = []
   private var readyCount = 0
   private var fault: RequestFault?
@@ -51,16 +52,16 @@ struct RequestGate {
     place = .head(RequestHeadReader(limits: limits))
   }
 
-  /// Whether everything that was read was handed on.
+  /// True if everything that was read was passed on.
   var isEmpty: Bool { held.isEmpty && fault == nil }
 
-  /// Whether the head of a request has come in part.
+  /// True if a part of a request's head has arrived.
   var hasPartOfHead: Bool {
     if case .head = place { return held.count > readyCount }
     return false
   }
 
-  /// Reads for libmicrohttpd, as recv(2) would. `source` gives the number of bytes that it read, 0 at the end, or the
+  /// Reads for libmicrohttpd, as recv(2) would. `source` returns the number of bytes that it read, 0 at the end, or the
   /// negative `errno`.
   mutating func receive(
     into buffer: UnsafeMutableRawBufferPointer, from source: (UnsafeMutableRawBufferPointer) -> Int
@@ -92,8 +93,8 @@ struct RequestGate {
     return fill(buffer, behind: 0)
   }
 
-  /// Reads more of what has begun to come, until it is whole, or wrong, or nothing more is there. Gives what the last
-  /// read gave.
+  /// Reads more of an incomplete head or trailer, until it is complete or refused, or nothing more is available.
+  /// Returns the result of the last read.
   private mutating func collect(from source: (UnsafeMutableRawBufferPointer) -> Int) -> Int {
     withUnsafeTemporaryAllocation(byteCount: Self.pieceBytes, alignment: 1) { piece in
       while true {
@@ -111,8 +112,8 @@ struct RequestGate {
     }
   }
 
-  /// Reads what else has come of the head of a request that is refused: its answer may find its marks there. Nothing is
-  /// waited for.
+  /// Reads the available rest of the head of a refused request, which may hold the marks for its response. Does not
+  /// wait.
   private mutating func readRestOfHead(from source: (UnsafeMutableRawBufferPointer) -> Int) {
     withUnsafeTemporaryAllocation(byteCount: Self.pieceBytes, alignment: 1) { piece in
       while marks?.isOver == false {
@@ -123,7 +124,7 @@ struct RequestGate {
     }
   }
 
-  /// Hands on what is ready, behind what the buffer has already.
+  /// Copies the ready bytes to the buffer, after those that it already holds.
   private mutating func fill(_ buffer: UnsafeMutableRawBufferPointer, behind start: Int) -> Reception {
     let count = min(readyCount, buffer.count - start)
     if count > 0 {
@@ -133,8 +134,8 @@ struct RequestGate {
     }
     var filled = start + count
     if filled == 0 { return fault.map { .refused($0) } ?? .nothing }
-    // The answer to what is refused waits until libmicrohttpd has answered what came before it, and reads again. It
-    // does so by itself where its buffer was filled, and it skips empty lines before a request.
+    // The response to the refused request waits until libmicrohttpd has answered the requests before it, and reads
+    // again. It does so by itself if its buffer was filled, and it skips empty lines before a request.
     if fault != nil, readyCount == 0 {
       for index in filled..<buffer.count { buffer[index] = .lineFeed }
       filled = buffer.count
@@ -145,13 +146,13 @@ struct RequestGate {
 
   private static let pieceBytes = 4096
 
-  // MARK: Judging
+  // MARK: Checking
 
-  /// Judges bytes that follow those of the call before, but for those that it left. Gives how many of the first of them
-  /// may be handed on. The rest is an incomplete head or trailer, or, where `fault` is set, of no use.
+  /// Checks bytes that follow those of the previous call, starting with those that it left. Returns the number of
+  /// leading bytes that may be passed on. The rest is an incomplete head or trailer, or useless if `fault` is set.
   private mutating func pass(_ bytes: UnsafeMutableRawBufferPointer) -> Int {
     var position = 0
-    // Where the request begins that is being read, if it does so in these bytes.
+    // The start of the current request, if it is in these bytes.
     var requestStart: Int?
     while position < bytes.count {
       let rest = bytes[position...].rebased
@@ -210,8 +211,8 @@ struct RequestGate {
     }
   }
 
-  /// What may be handed on is what comes before the request; where libmicrohttpd has a part of the request already,
-  /// nothing more.
+  /// Refuses the current request. Returns the number of bytes before it, which may be passed on; 0 if libmicrohttpd
+  /// already has a part of the request.
   private mutating func refuse(
     _ fault: RequestFault, from requestStart: Int?, in bytes: UnsafeMutableRawBufferPointer
   ) -> Int {
@@ -227,8 +228,8 @@ struct RequestGate {
     return marks
   }
 
-  /// Trailer fields are read by nobody, and libmicrohttpd would need memory for them: in their place it gets the end of
-  /// the body, and empty lines, which it skips before the next request.
+  /// Replaces the trailer fields, which no one reads and which would cost libmicrohttpd memory, by the end of the body
+  /// and empty lines, which it skips before the next request.
   private static func hideTrailer(_ trailer: UnsafeMutableRawBufferPointer) {
     for index in trailer.indices { trailer[index] = .lineFeed }
     trailer[0] = .carriageReturn
@@ -236,30 +237,30 @@ struct RequestGate {
   }
 }
 
-/// What the answer to a request has to have of its head, where libmicrohttpd never hears of the request: read from as
-/// much of the head as has come, mistakes or not.
+/// The fields of a request's head that its response needs if libmicrohttpd never gets the request: read from the part
+/// of the head that has arrived, with or without errors.
 ///
-/// It is given the bytes of the head in pieces, and looks at nothing but the lines of these fields.
+/// It is given the bytes of the head in pieces, and examines only the lines of these fields.
 struct HeadMarks {
-  /// The id that the client gave the request; nil where it gave none, none that is one, or several.
+  /// The ID that the client gave the request; nil if it sent none, an invalid one, or several.
   private(set) var requestID: RequestID?
-  /// The page that sends the request (`Origin`, Fetch standard); nil where it is not said once.
+  /// The page that sends the request (`Origin`, Fetch standard); nil unless there is exactly one.
   private(set) var origin: String?
-  /// Whether nothing more is looked at: the head has ended, or has as many bytes as are looked at.
+  /// True if nothing more is examined: the head has ended, or its first `byteLimit` bytes have been read.
   private(set) var isOver = false
   private var hasRequestID = false
   private var hasOrigin = false
   private var hasFirstLine = false
   private var byteCount = 0
-  /// The line that has not ended, as far as one of the fields may be in it.
+  /// The incomplete line, as far as it may hold one of the fields.
   private var line: [UInt8] = []
 
-  /// The most bytes of a head that are looked at.
+  /// The maximum number of bytes of a head that are examined.
   static let byteLimit = 65_536
-  /// The longest line that has one of the fields.
+  /// The maximum length of a line with one of the fields.
   private static let lineLimit = 512
 
-  /// Reads on in the head.
+  /// Reads the next bytes of the head.
   mutating func read(_ bytes: UnsafeRawBufferPointer) {
     var rest = bytes.prefix(Self.byteLimit - byteCount)
     byteCount += rest.count

@@ -1,37 +1,37 @@
 import Glibc
 
-/// Reads the head of one request strictly (RFC 9112 §2 to §6), line by line as its bytes come.
+/// Parses the head of one request strictly (RFC 9112 §2 to §6), line by line as its bytes arrive.
 ///
-/// It is given all bytes since the head's beginning each time, and goes on where it stopped. A mistake is found with
-/// the line that it is in: nothing waits for the rest of what is no request.
+/// It is given all bytes since the head's beginning each time, and continues where it stopped. An error is reported
+/// with its line, without waiting for the rest of an invalid request.
 struct RequestHeadReader {
-  /// How the end of the body is found.
+  /// The way in which the end of the body is determined.
   enum Framing: Equatable {
     case none
     case length(Int)
     case chunks
   }
 
-  /// What is known by now.
+  /// The result so far.
   enum Progress: Equatable {
     case incomplete
-    /// The head takes so many bytes.
+    /// The head has this many bytes.
     case complete(byteCount: Int, Framing)
     case refused(RequestFault)
   }
 
-  /// The bounds that a head is read within.
+  /// The limits for a head.
   struct Limits {
-    /// What libmicrohttpd may allocate for the connection.
+    /// The memory that libmicrohttpd may allocate for the connection, in bytes.
     let memoryBytes: Int
-    /// The longest body.
+    /// The maximum length of a body in bytes.
     let bodyBytes: Int
 
-    /// What the head of a response may take, of the same memory.
+    /// The maximum size of the head of a response, which takes the same memory.
     var responseBytes: Int { max(512 + CommonFields.byteCount, memoryBytes / 8) }
   }
 
-  /// Whether the method is HEAD, so that an answer has no body.
+  /// True if the method is HEAD, so that a response has no body.
   private(set) var isHeadMethod = false
   private let limits: Limits
   private var lines = LineReader()
@@ -42,14 +42,14 @@ struct RequestHeadReader {
   private var hasTransferEncoding = false
   private var isChunked = true
   private var hasContentCoding = false
-  /// What libmicrohttpd allocates beside the bytes themselves.
+  /// The bytes that libmicrohttpd allocates in addition to the head itself.
   private var recordBytes = 0
 
   init(limits: Limits) {
     self.limits = limits
   }
 
-  /// Reads on. `bytes` are all since the head's beginning; white space behind a value is moved in front of it.
+  /// Continues parsing. `bytes` are all bytes since the head's beginning; white space after a value is moved before it.
   mutating func read(_ bytes: UnsafeMutableRawBufferPointer) -> Progress {
     while true {
       switch lines.next(in: bytes) {
@@ -64,7 +64,7 @@ struct RequestHeadReader {
     }
   }
 
-  /// What can be said while no further line has ended.
+  /// Returns the result while no further line is complete.
   private func rest(of bytes: UnsafeMutableRawBufferPointer) -> Progress {
     let memory = limits.memoryBytes
     guard bytes.count <= memory - limits.responseBytes else {
@@ -73,8 +73,8 @@ struct RequestHeadReader {
     return hasRequestLine ? .incomplete : beginning(bytes[lines.position...].rebased)
   }
 
-  /// What can be said of a first line that has not ended yet: what is not even a method is no HTTP, and nothing more
-  /// is waited for.
+  /// Returns the result for an incomplete first line: if it does not begin with a method, it is not HTTP, and is
+  /// refused without waiting for more.
   private func beginning(_ line: UnsafeMutableRawBufferPointer) -> Progress {
     let token = ByteSet.token
     for byte in line where !token.contains(byte) {
@@ -101,7 +101,8 @@ struct RequestHeadReader {
       ? nil : .malformed(.target)
   }
 
-  /// HTTP/1.0 and HTTP/1.1 are spoken here; other versions of the same form are refused as such.
+  /// Parses the version. Only HTTP/1.0 and HTTP/1.1 are supported; other versions of the same form are refused as
+  /// unsupported.
   private mutating func version(_ text: UnsafeMutableRawBufferPointer) -> RequestFault? {
     guard text.count == 8, text[..<5].rebased.isExactly("HTTP/"), text[5].isDigit, text[6] == UInt8(ascii: "."),
       text[7].isDigit
@@ -110,7 +111,7 @@ struct RequestHeadReader {
     return text[5] == UInt8(ascii: "1") && text[7] <= UInt8(ascii: "1") ? nil : .unsupportedVersion
   }
 
-  /// Whether it has one of the forms of RFC 9112 §3.2, but for that of CONNECT, which is not served.
+  /// Returns true if the target has one of the forms of RFC 9112 §3.2, except that of CONNECT, which is not supported.
   private func isTarget(_ target: UnsafeMutableRawBufferPointer, isOptions: Bool) -> Bool {
     var isASCII = true
     for byte in target {
@@ -140,7 +141,7 @@ struct RequestHeadReader {
     }
   }
 
-  /// Looks at the fields that say where the request ends, and to whom it goes.
+  /// Checks the fields that determine where the request ends and to which host it goes.
   private mutating func known(
     _ name: UnsafeMutableRawBufferPointer, value: UnsafeMutableRawBufferPointer
   ) -> RequestFault? {
@@ -151,18 +152,18 @@ struct RequestHeadReader {
       if hostCount > 1 { return .malformed(.repeatedHost) }
       return value.allSatisfy(host.contains) ? nil : .malformed(.host)
     case 6 where name.isCaseless("cookie"):
-      // libmicrohttpd takes cookies apart, in a copy.
+      // libmicrohttpd parses cookies in a copy.
       let separators = value.count { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: ",") }
       recordBytes += value.count + 16 + (separators + 1) * Self.fieldRecordBytes
     case 14 where name.isCaseless("content-length"):
       if contentLength != nil { return .malformed(.repeatedContentLength) }
       guard !value.isEmpty, value.allSatisfy(\.isDigit) else { return .malformed(.contentLength) }
-      // What no number holds is too much, and not less of a length.
+      // A number too large to represent counts as the maximum instead of overflowing.
       contentLength = value.reduce(0) { $0 > Int.max / 10 - 1 ? Int.max : $0 * 10 + Int($1 - 48) }
     case 16 where name.isCaseless("content-encoding"):
       if !value.isEmpty, !value.isCaseless("identity") { hasContentCoding = true }
     case 17 where name.isCaseless("transfer-encoding"):
-      // Several lines are one list (RFC 9110 §5.3), and a list of two is not `chunked`.
+      // Several lines are one list (RFC 9110 §5.3), and a list of two differs from `chunked`.
       isChunked = !hasTransferEncoding && value.isCaseless("chunked")
       hasTransferEncoding = true
     default: break
@@ -188,7 +189,7 @@ struct RequestHeadReader {
     }
     if hasContentCoding { return .encodedBody }
     if contentLength == .max { return .bodyTooLarge(limit: limits.bodyBytes) }
-    // libmicrohttpd reads into one half of its memory, or more for a longer head, and has records in the rest.
+    // libmicrohttpd reads into one half of its memory, or more for a longer head, and keeps records in the rest.
     let memory = limits.memoryBytes
     let reading = max(memory / 2, byteCount + 256)
     guard recordBytes + reading <= memory, recordBytes + byteCount + limits.responseBytes <= memory else {
@@ -197,17 +198,17 @@ struct RequestHeadReader {
     return nil
   }
 
-  /// What libmicrohttpd allocates for a field or a cookie on a machine of 64 bits.
+  /// The number of bytes that libmicrohttpd allocates for a field or a cookie on a 64-bit machine.
   private static let fieldRecordBytes = 64
 }
 
-/// A header or trailer line that has the form of one: a name, a colon right behind it, and a value (RFC 9112 §5).
+/// A well-formed header or trailer line: a name, a colon immediately after it, and a value (RFC 9112 §5).
 struct FieldLine {
   let name: UnsafeMutableRawBufferPointer
-  /// With the white space around it.
+  /// The value with the white space around it.
   let value: UnsafeMutableRawBufferPointer
 
-  /// Takes a line that is not empty apart, or throws what is wrong with it.
+  /// Splits a line that is not empty, or throws its defect.
   init(_ line: UnsafeMutableRawBufferPointer) throws(RequestDefect) {
     if line[0].isBlank { throw .foldedLine }
     let token = ByteSet.token
@@ -221,8 +222,8 @@ struct FieldLine {
     value = line[(colon + 1)...].rebased
   }
 
-  /// The value without the white space around it, after it was moved to the end of where it stands: libmicrohttpd skips
-  /// the white space before a value, and takes what is behind it for a part of the value.
+  /// Returns the value without the white space around it, after moving it to the end of its place: libmicrohttpd skips
+  /// the white space before a value, but takes the white space after it for a part of the value.
   func trimmedValue() -> UnsafeMutableRawBufferPointer {
     var start = 0
     var end = value.count
@@ -238,23 +239,23 @@ struct FieldLine {
   }
 }
 
-/// Takes lines off bytes that come piece by piece, all of them given each time.
+/// Splits bytes that arrive in pieces into lines; it is given all of them each time.
 struct LineReader {
-  /// What comes next.
+  /// The next line, if any.
   enum Next {
     /// A line, without its end.
     case line(UnsafeMutableRawBufferPointer)
     /// A line feed without a carriage return before it.
     case malformed
-    /// No line that is whole.
+    /// There is no complete line.
     case nothing
   }
 
-  /// Where the first line begins that was not given yet.
+  /// The start of the first line that was not returned yet.
   private(set) var position = 0
   private var searchStart = 0
 
-  /// The next line of `bytes`.
+  /// Returns the next line of `bytes`.
   mutating func next(in bytes: UnsafeMutableRawBufferPointer) -> Next {
     guard searchStart < bytes.count, let base = bytes.baseAddress,
       let found = memchr(base + searchStart, Int32(UInt8.lineFeed), bytes.count - searchStart)
@@ -272,12 +273,12 @@ struct LineReader {
   }
 }
 
-/// A set of ASCII characters, asked about one byte at a time.
+/// A set of ASCII characters, tested one byte at a time.
 struct ByteSet {
   private var low: UInt64 = 0
   private var high: UInt64 = 0
 
-  /// The characters of a text, all of them ASCII.
+  /// Creates the set of a text's characters, all of which must be ASCII.
   init(_ text: String) {
     for byte in text.utf8 {
       precondition(byte < 128)
@@ -285,26 +286,26 @@ struct ByteSet {
     }
   }
 
-  /// Whether a byte is one of the characters.
+  /// Returns true if a byte is one of the characters.
   func contains(_ byte: UInt8) -> Bool {
     (byte < 64 ? low >> UInt64(byte) : byte < 128 ? high >> UInt64(byte - 64) : 0) & 1 == 1
   }
 
   private static let alphanumerics = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-  /// What a method and the name of a field are made of (RFC 9110 §5.6.2).
+  /// The characters of a method and of the name of a field (RFC 9110 §5.6.2).
   static let token = ByteSet("!#$%&'*+-.^_`|~" + alphanumerics)
-  /// What a `Host` is made of: a name or an address in brackets, with or without a port (RFC 3986 §3.2.2).
+  /// The characters of a `Host`: a name or an address in brackets, with or without a port (RFC 3986 §3.2.2).
   fileprivate static let host = ByteSet("-._~!$&'()*+,;=%:[]" + alphanumerics)
 }
 
 extension UInt8 {
-  /// White space within a line.
+  /// True for white space within a line.
   fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
 
-  /// Whether it may stand in the value of a field (RFC 9110 §5.5): no control character but the tab.
+  /// True if the byte is allowed in the value of a field (RFC 9110 §5.5): no control character but the tab.
   var isFieldContent: Bool { self >= 0x20 && self != 0x7F || self == 0x09 }
 
-  /// Whether it may stand in a request target; beyond ASCII only what is UTF-8 is taken.
+  /// True if the byte is allowed in a request target; beyond ASCII only UTF-8 is accepted.
   var isTargetContent: Bool { self > 0x20 && self != 0x7F && self != UInt8(ascii: "#") }
 
   fileprivate var isDigit: Bool { self >= UInt8(ascii: "0") && self <= UInt8(ascii: "9") }
@@ -314,13 +315,14 @@ extension UInt8 {
 }
 
 extension UnsafeMutableRawBufferPointer {
-  /// Whether it is this text.
+  /// Returns true if the bytes are this text.
   fileprivate func isExactly(_ text: StaticString) -> Bool {
     guard count == text.utf8CodeUnitCount else { return false }
     return indices.allSatisfy { self[$0] == text.utf8Start[$0] }
   }
 
-  /// Whether it is a text of lowercase ASCII letters and other characters, whatever the case of its letters.
+  /// Returns true if the bytes equal a text of lowercase ASCII letters and other characters, ignoring the case of their
+  /// letters.
   func isCaseless(_ text: StaticString) -> Bool {
     guard count == text.utf8CodeUnitCount else { return false }
     for index in 0..<count {
@@ -331,13 +333,13 @@ extension UnsafeMutableRawBufferPointer {
     return true
   }
 
-  /// Whether it begins with such a text.
+  /// Returns true if the bytes begin with such a text, ignoring the case of their letters.
   fileprivate func beginsCaseless(_ text: StaticString) -> Bool {
     count >= text.utf8CodeUnitCount && self[..<text.utf8CodeUnitCount].rebased.isCaseless(text)
   }
 }
 
 extension Slice<UnsafeMutableRawBufferPointer> {
-  /// The same memory, counted from 0.
+  /// The same memory, indexed from 0.
   var rebased: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(rebasing: self) }
 }

@@ -1,7 +1,7 @@
 import CMicrohttpd
 import Glibc
 
-/// The body of a response while libmicrohttpd sends it, with the memory that its client holds for it.
+/// The body of a response while libmicrohttpd sends it, with the memory reservation of its client.
 final class SentBody {
   private let bytes: [UInt8]
   private let memory: MemoryReservation?
@@ -11,11 +11,11 @@ final class SentBody {
     memory = response.memory
   }
 
-  /// A response of libmicrohttpd with this body, to be destroyed by the caller; nil where there is no memory for it.
+  /// Returns a response of libmicrohttpd with this body, which the caller destroys; nil if there is no memory for it.
   ///
-  /// A small body is copied: that costs less than a callback. A large one stays where it is. Its pointer holds beyond
+  /// A small body is copied, which costs less than a callback. A large one stays in place. Its pointer is valid beyond
   /// `withUnsafeBytes` because an array of bytes is one block of the heap behind a reference, which stays in place
-  /// until it is changed or released: `bytes` is constant, and the object keeps it until libmicrohttpd lets go.
+  /// until it is changed or released: `bytes` is constant, and the object keeps it until libmicrohttpd releases it.
   static func makeResponse(of response: Response) -> OpaquePointer? {
     if let count = response.withheldCount {
       return MHD_create_response_from_callback(UInt64(count), 1, readNothing, nil, nil)
@@ -37,28 +37,29 @@ final class SentBody {
   }
 }
 
-/// What is withheld is not read; libmicrohttpd wants a function for it nevertheless. Gives its
+/// Serves as the required content reader of a withheld body, which is never read. Returns
 /// `MHD_CONTENT_READER_END_WITH_ERROR`, a macro with a cast, which Swift does not import.
 private func readNothing(
   _ context: UnsafeMutableRawPointer?, _ position: UInt64, _ buffer: UnsafeMutablePointer<CChar>?, _ size: Int
 ) -> Int { -2 }
 
-/// libmicrohttpd has sent the body, or its client is gone. On any of its threads.
+/// Releases the body once libmicrohttpd has sent it, or its client is gone. Called on any of its threads.
 private func releaseSentBody(_ body: UnsafeMutableRawPointer?) {
   if let body { Unmanaged<SentBody>.fromOpaque(body).release() }
 }
 
 /// A part of an open file as the content of a response, which the kernel sends without the process reading it.
 package final class FileContent: Sendable {
-  /// How many bytes of the file are sent.
+  /// The number of bytes that are sent.
   package let count: Int
-  /// The first of them.
+  /// The offset of the first byte.
   private let offset: UInt64
   private let descriptor: Int32
-  /// What is given back when the response has been sent.
+  /// The lease that is returned when the response has been sent.
   let lease: OpenFiles.Lease
 
-  /// The bytes of a regular file, of `count` bytes from `offset` on, which must be there now. The descriptor is taken.
+  /// Creates the content from `count` bytes of a regular file at `offset`, which must exist now. Takes ownership of the
+  /// descriptor.
   package init(descriptor: Int32, offset: Int, count: Int, lease: OpenFiles.Lease) {
     self.descriptor = descriptor
     self.offset = UInt64(offset)
@@ -68,12 +69,12 @@ package final class FileContent: Sendable {
 
   deinit { close(descriptor) }
 
-  /// A response of libmicrohttpd with this content, to be destroyed by the caller; nil where there is no descriptor or
-  /// memory for it. If the file is cut short meanwhile, libmicrohttpd closes the connection.
+  /// Returns a response of libmicrohttpd with this content, which the caller destroys; nil if there is no descriptor or
+  /// memory for it. If the file is truncated in the meantime, libmicrohttpd closes the connection.
   func makeResponse() -> OpaquePointer? {
     let duplicate = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
     guard duplicate >= 0 else { return nil }
-    // It closes the descriptor with the response.
+    // libmicrohttpd closes the descriptor with the response.
     guard let response = MHD_create_response_from_fd_at_offset64(UInt64(count), duplicate, offset) else {
       close(duplicate)
       return nil

@@ -1,28 +1,28 @@
 /// One request on its way through the server, without any input or output of its own.
 ///
-/// It also says whose the connection is. libmicrohttpd has it while the request is read and the answer written; the
-/// handler while it is suspended for a deferred answer; the hub once it became a stream, and from then on libmicrohttpd
-/// may only forget it. Used by the one libmicrohttpd thread that the connection belongs to.
+/// It also tells who owns the connection: libmicrohttpd while the request is read and the response written; the handler
+/// while the connection is suspended for a deferred response; the hub once it became a stream, after which
+/// libmicrohttpd may only forget it. Used by the one libmicrohttpd thread that the connection belongs to.
 struct Exchange: Equatable {
-  /// What the access handler has to do next.
+  /// The next action of the access handler.
   enum Step: Equatable {
-    /// Let the body come.
+    /// Receive the body.
     case proceed
     /// Add the bytes to the body.
     case keep
-    /// Forget the bytes.
+    /// Discard the bytes.
     case discard
     /// Respond to this fault.
     case refuse(RequestFault)
     /// Hand the request to the handler.
     case handle
-    /// Send the response that was deferred, or make a stream of the connection.
+    /// Send the deferred response, or turn the connection into a stream.
     case respondDeferred
     /// Let libmicrohttpd close its descriptor.
     case close
   }
 
-  /// Where the request is.
+  /// The state of the request.
   enum Phase: Equatable {
     case begun
     case receiving(byteCount: Int)
@@ -36,20 +36,21 @@ struct Exchange: Equatable {
   private(set) var phase = Phase.begun
   let bodyLimit: Int
 
-  /// Whether the header has not been looked at.
+  /// True if the header has not been examined yet.
   var hasJustBegun: Bool { if case .begun = phase { true } else { false } }
 
-  /// Whether the connection is suspended, or was resumed for an answer that has not been sent.
+  /// True if the connection is suspended, or was resumed for a response that has not been sent.
   var isSuspended: Bool { if case .suspended = phase { true } else { false } }
 
   init(bodyLimit: Int) {
     self.bodyLimit = bodyLimit
   }
 
-  /// How much of a body that grew too large is read and thrown away, so that its sender comes to hear why.
+  /// The number of bytes of a body that is too large that are read and discarded, so that its sender gets the response.
   private var discardLimit: Int { 16 * bodyLimit }
 
-  /// The header has been read. Refusing here closes the connection, because the body is still to come.
+  /// Handles the header, which has been read. A refusal at this point closes the connection, because the body is still
+  /// to come.
   mutating func headerArrived(_ header: RequestHeader) -> Step {
     if let fault = header.fault ?? tooLarge(header.contentLength ?? 0) {
       phase = .responded
@@ -59,14 +60,14 @@ struct Exchange: Equatable {
     return .proceed
   }
 
-  /// There is no memory for the part of the body that came: what is left of it is thrown away.
+  /// Refuses the body because there is no memory for the part that arrived: the rest of it is discarded.
   mutating func refused(_ refusal: MemoryRefusal) {
     guard case .receiving(let received) = phase else { return }
     phase = .refusing(.memoryRefused(refusal), discardedByteCount: received)
   }
 
-  /// libmicrohttpd called again with this many bytes of the body; none means that the body is complete, or that the
-  /// connection was resumed.
+  /// Handles another call of libmicrohttpd, with this many bytes of the body; 0 means that the body is complete, or
+  /// that the connection was resumed.
   mutating func continued(byteCount: Int) -> Step {
     switch phase {
     case .receiving(let received):
@@ -95,19 +96,19 @@ struct Exchange: Equatable {
     }
   }
 
-  /// The handler gave its response.
+  /// Notes that the handler returned its response.
   mutating func responded() {
     assert(phase == .handling)
     phase = .responded
   }
 
-  /// The handler will answer later; the connection is suspended.
+  /// Notes that the handler will respond later and the connection is suspended.
   mutating func suspended() {
     assert(phase == .handling)
     phase = .suspended
   }
 
-  /// The hub has a descriptor of its own for the connection.
+  /// Notes that the hub has a descriptor of its own for the connection.
   mutating func handedOff() {
     assert(phase == .handling)
     phase = .handedOff

@@ -6,10 +6,10 @@ import Synchronization
 
 /// An HTTP/1.x server on libmicrohttpd's threads.
 ///
-/// What is no request as RFC 9112 has it never reaches libmicrohttpd: a `RequestGate` on each connection asks the
-/// handler for the response to its fault, sends that, and ends the connection.
+/// A request that is not valid according to RFC 9112 never reaches libmicrohttpd: a `RequestGate` on each connection
+/// asks the handler for the response to its fault, sends that, and ends the connection.
 package final class Server: Sendable {
-  /// The port it listens on, also where port 0 was asked for; 0 where it listens on a file.
+  /// The listening port, even if port 0 was requested; 0 if the server listens on a Unix domain socket.
   package let port: UInt16
   private let context: ServerContext
   private let daemons: [Daemon]
@@ -18,12 +18,12 @@ package final class Server: Sendable {
   private let socketFile: SocketFile?
   private let hasStopped = Locked(false)
 
-  /// Accepts the connections of a socket, which it takes, and answers with `handler` before it returns. The soft limit
-  /// of descriptors is raised to the hard one, and `limits.connections` lowered to what that allows. The streams that
-  /// the handler answers with must be those of `hub`. The memory of bodies and responses is counted in `ledger`, whose
-  /// limits `watch`, if there is one, adjusts from now on. Conditions are noted in `conditions`, without which the
-  /// server makes a log of its own, and swept by the server; requests and streams that end are told to `accessLog`.
-  /// What `proxies` say of their clients is believed.
+  /// Accepts the connections of a socket, which it takes over, and already answers with `handler` before it returns.
+  /// The soft limit of descriptors is raised to the hard one, and `limits.connections` lowered to what that allows. The
+  /// streams that the handler answers with must be those of `hub`. The memory of bodies and responses is counted in
+  /// `ledger`, whose limits `watch`, if there is one, adjusts from now on. Conditions are recorded in `conditions`,
+  /// which the server sweeps; without it, the server creates a log of its own. Requests and streams that end are
+  /// reported to `accessLog`. The proxies in `proxies` are trusted to name their clients.
   package init(
     socket: ListeningSocket, limits: ServerLimits, ledger: MemoryLedger, watch: MemoryWatch? = nil, hub: StreamHub,
     handler: some RequestHandler, logger: Logger, conditions: ConditionLog? = nil,
@@ -64,11 +64,11 @@ package final class Server: Sendable {
   /// The number of open TCP connections, event streams included. Any thread.
   package var openConnections: Int { context.limiter.count }
 
-  /// Stops: a new connection is closed at once, requests under way are waited for, every response says that the
-  /// connection closes, and the rest is closed. Shortly before the deadline deferred requests are answered with the
-  /// fault `draining`; at the deadline requests are cut whose answers the client has not taken. Returns when the
-  /// server's threads have ended, after the deadline only if one of them is held up in the handler. The hub is not
-  /// touched; its owner has drained it before. The first call counts.
+  /// Stops the server: new connections are closed immediately, current requests are waited for, every response says
+  /// that the connection closes, and the rest is closed. Shortly before the deadline, deferred requests are answered
+  /// with the fault `draining`; at the deadline, requests are cut whose responses the client has not read. Returns when
+  /// the server's threads have ended, which is after the deadline only if the handler delays one of them. The hub is
+  /// not affected; its owner has drained it before. Only the first call has an effect.
   package func stop(until deadline: ContinuousClock.Instant) {
     let isFirst = hasStopped.withLock { hasStopped in
       defer { hasStopped = true }
@@ -76,7 +76,7 @@ package final class Server: Sendable {
     }
     guard isFirst else { return }
     context.isDraining.store(true, ordering: .relaxed)
-    // Who comes now finds no server, rather than one that closes the connection.
+    // Clients that connect now find no server, rather than one that closes the connection.
     socketFile?.remove()
     waitUntilIdle(until: deadline - Self.lastResponsesDuration)
     respondToDeferred()
@@ -89,10 +89,10 @@ package final class Server: Sendable {
     sweeper.stop()
   }
 
-  /// How long before the deadline the connections that wait for a deferred response are sent another one.
+  /// The time before the deadline at which the connections that wait for a deferred response are sent another one.
   private static let lastResponsesDuration = Duration.milliseconds(200)
 
-  /// From here on no connection is suspended, as is needed for stopping the daemon.
+  /// Answers the deferred requests. Afterwards no connection is suspended, which is required to stop the daemon.
   private func respondToDeferred() {
     let rest = context.deferredResponses.close()
     if !rest.isEmpty {
@@ -100,7 +100,7 @@ package final class Server: Sendable {
       let response = context.handler.response(to: .draining)
       for answer in rest { answer.respond(.response(response)) }
     }
-    // Some may be in the hands of threads that have answered and are about to resume the connection.
+    // Some may still be in use by threads that have answered and are about to resume the connection.
     while !context.deferredResponses.isEmpty { SystemThread.pause(milliseconds: 1) }
   }
 
@@ -112,53 +112,57 @@ package final class Server: Sendable {
   }
 }
 
-/// A limit on everything a client can make the server hold, and on how long.
+/// The limits on everything that a client can make the server hold, and on how long.
 package struct ServerLimits: Sendable {
-  /// How many TCP connections may be open, event streams included. One more is closed as soon as it is accepted.
-  /// Lowered at the start to what the descriptors of the process allow. The last eighth is for addresses with few.
+  /// The maximum number of open TCP connections, including event streams. One more is closed as soon as it is accepted.
+  /// Lowered at the start to what the descriptors of the process allow. The last eighth is for addresses with few
+  /// connections.
   package var connections = 16_384
-  /// The same for one client address: seven eighths.
+  /// The maximum number of open connections of one client address: seven eighths of `connections`.
   package var connectionsPerAddress = 14_336
-  /// The number of first bits of an IPv6 address that tell one client from another.
+  /// The number of leading bits of an IPv6 address that distinguish clients.
   package var ipv6PrefixBits = 64
-  /// How many bytes a second of one address, bodies and answers, are dealt with while others make requests as well.
+  /// The number of bytes per second, of bodies and responses, that are transferred for one address while others make
+  /// requests as well.
   package var bytesPerSecond = 268_435_456
-  /// How much of the time of the threads that read requests one address has while others make requests as well, in
+  /// The share of the time of the threads that read requests for one address while others make requests as well, in
   /// percent; a trusted proxy has all of it.
   package var timePercent = 50
-  /// How many connections a second have their first request read, counted by five-hundredths of a second; a quarter of
-  /// it while there are requests on connections that have begun before.
+  /// The number of connections per second whose first request is read, counted in intervals of 1/500 second; a quarter
+  /// of it while there are requests on connections that have begun before.
   package var beginningsPerSecond = 32_000
-  /// What libmicrohttpd may allocate for a connection: the request line and all header lines have to fit, and the head
-  /// of the response too.
+  /// The memory that libmicrohttpd may allocate for a connection, in bytes: the request line and all header lines have
+  /// to fit, and the head of the response as well.
   package var headerBytes = 8_192
-  /// The longest request body. A longer one is answered with the fault `bodyTooLarge`.
+  /// The maximum length of a request body in bytes. A longer one is answered with the fault `bodyTooLarge`.
   package var bodyBytes = 1_048_576
-  /// How long a client may take to send one request, from its first known byte to its last.
+  /// The maximum time that a client may take to send one request, from its first known byte to its last, in seconds.
   package var requestSeconds = 10
-  /// How long a connection may stay open between two requests.
+  /// The maximum time that a connection may stay open between two requests, in seconds.
   package var keepAliveSeconds = 75
-  /// Threads that read requests and run the handler, and as many that write to event streams; 0 means as many as there
-  /// are cores.
+  /// The number of threads that read requests and run the handler, and of those that write to event streams; 0 means
+  /// the number of cores.
   package var threads = 0
-  /// How many event streams may be open at once.
+  /// The maximum number of open event streams.
   package var streams = 12_000
-  /// The same for one client address: less than all, so that one client never takes every stream.
+  /// The maximum number of open event streams of one client address: less than the total, so that one client never
+  /// takes every stream.
   package var streamsPerAddress = 10_500
-  /// What may wait for one slow reader before its stream turns to lagging, or is ended as overflowed.
+  /// The number of bytes that may wait for one slow reader before its stream starts to lag, or is ended with an
+  /// overflow.
   package var pendingBytesPerStream = 262_144
-  /// How long a stream may make no progress, or take to read its last events, before it is cut. A reader may well look
-  /// away for a while: what waits for it is bounded.
+  /// The time without progress, or to read its last events, after which a stream is cut, in seconds. A reader may well
+  /// pause for a while: the data that waits for it is bounded.
   package var stallSeconds = 120
-  /// After how long a silence a stream is sent a heartbeat.
+  /// The time of silence after which a stream is sent a heartbeat, in seconds.
   package var heartbeatSeconds = 15
-  /// After how long a stream is ended so that its client comes back; 0 means never.
+  /// The time after which a stream is ended so that its client reconnects, in seconds; 0 means never.
   package var lifetimeSeconds = 0
 
-  /// The defaults.
+  /// Creates the default limits.
   package init() {}
 
-  /// Makes do with fewer connections; an address keeps a share of them that leaves some to others.
+  /// Lowers the number of connections; the share of an address still leaves some to others.
   mutating func lowerConnections(to count: Int) {
     guard count < connections else { return }
     connectionsPerAddress = min(connectionsPerAddress, max(1, count / 8 * 7))
@@ -168,23 +172,23 @@ package struct ServerLimits: Sendable {
   var threadCount: Int { threads > 0 ? threads : SystemThread.coreCount }
 }
 
-/// Why a server or a hub did not start.
+/// An error that prevents a server or a hub from starting.
 package enum HTTPServerError: Error, Equatable, CustomStringConvertible {
-  /// The host is neither an address nor a name that leads to one; the text is the resolver's.
+  /// The host is neither an address nor a name that resolves to one; the reason is the resolver's.
   case unknownHost(String, reason: String)
   /// Binding or listening failed with this `errno`.
   case cannotListen(host: String, port: UInt16, errno: Int32)
-  /// A socket of this machine could not be made, for this reason.
+  /// A Unix domain socket could not be created, for this reason.
   case cannotListenAt(path: String, reason: String)
-  /// A text names no proxy.
+  /// A text does not denote a proxy.
   case noProxy(String)
   /// Memory, threads or descriptors ran out.
   case outOfResources
 
-  /// The program was linked so that libmicrohttpd's calls go past it, and requests would not be read strictly.
+  /// The program was linked so that libmicrohttpd's calls bypass it, and requests would not be checked strictly.
   case readsUnchecked
 
-  /// For the operator.
+  /// The error as text, for the operator.
   package var description: String {
     switch self {
     case .unknownHost(let host, let reason): "cannot resolve \(host): \(reason)"

@@ -16,20 +16,20 @@ final class ServerContext: Sendable {
   let lingering = LingeringCloses()
   let pacer: TrafficPacer
   let arrivals: ConnectionArrivals
-  /// Has the sweeper look at once.
+  /// Wakes the sweeper immediately.
   let sweeperWake: WakeDescriptor
   let deferredResponses = DeferredResponses()
   private let requestIDs = RequestIDs(random: .random(in: .min ... .max))
   let conditions: ConditionLog
   let accessLog: (any AccessLog)?
   let proxies: TrustedProxies
-  /// Whether it listens on a socket of this machine.
+  /// True if the server listens on a Unix domain socket.
   let isLocal: Bool
   let isDraining = Atomic<Bool>(false)
-  /// What the thread of each daemon works for.
+  /// The accounting of each daemon's thread.
   private let attentions = Locked<[Int: ThreadAttention]>([:])
 
-  /// Nil where the system has no descriptor left.
+  /// Creates a context; nil if the system has no descriptor left.
   init?(
     limits: ServerLimits, ledger: MemoryLedger, hub: StreamHub, handler: any RequestHandler,
     conditions: ConditionLog, accessLog: (any AccessLog)?, proxies: TrustedProxies, isLocal: Bool, logger: Logger
@@ -50,7 +50,7 @@ final class ServerContext: Sendable {
     arrivals = ConnectionArrivals(startingAtOnce: Acceptor.startingCount(threads: limits.threadCount))
   }
 
-  /// The connection that is to be served next, where one may be.
+  /// Returns the connection to serve next; nil if none may be served now.
   func nextConnection(now: Int64) -> AcceptedConnection? {
     guard !arrivals.isEmpty else { return nil }
     let nanoseconds = SystemClock.nanoseconds
@@ -59,7 +59,7 @@ final class ServerContext: Sendable {
     return connection
   }
 
-  /// Whether clients of several addresses are there.
+  /// True if clients of several addresses are active.
   var hasCompany: Bool { pacer.hasCompany(now: SystemClock.coarseMilliseconds) }
 
   private func attention(of daemon: OpaquePointer?) -> ThreadAttention {
@@ -72,8 +72,8 @@ final class ServerContext: Sendable {
     }
   }
 
-  /// A daemon of libmicrohttpd has begun to serve a connection, and is given one that waits in its place. This does not
-  /// wait for the acceptor, which may have to wait for a processor itself.
+  /// Handles the start of a connection in a daemon of libmicrohttpd, which is also given the next waiting one. This
+  /// does not wait for the acceptor, which may have to wait for a processor itself.
   func connectionOpened(_ daemonConnection: DaemonConnection) -> Connection? {
     let (descriptor, daemon) = (daemonConnection.descriptor, daemonConnection.daemon)
     guard let slot = arrivals.begun(descriptor) else { return nil }
@@ -90,15 +90,15 @@ final class ServerContext: Sendable {
     registry.remove(connection)
   }
 
-  /// Whether a connection may be read at a moment, in milliseconds; otherwise its turn comes.
+  /// Returns true if a connection may be read at a moment, in milliseconds; otherwise the pacer releases it later.
   func mayRead(_ connection: Connection, now: Int64) -> Bool {
     pacer.mayRead(connection, now: now, nanoseconds: { SystemClock.nanoseconds }) {
       sweeperWake.wake()
     }
   }
 
-  /// One call of the access handler: what the exchange says is next, done. `false` makes libmicrohttpd close its
-  /// descriptor of the connection.
+  /// Handles one call of the access handler: carries out the next step of the exchange. False makes libmicrohttpd close
+  /// its descriptor of the connection.
   func advance(
     _ connection: Connection, _ daemonConnection: DaemonConnection, _ line: RequestLine, _ part: UnsafeRawBufferPointer
   ) -> Bool {
@@ -135,7 +135,7 @@ final class ServerContext: Sendable {
     }
   }
 
-  /// Adds a part to the body, or begins to throw the body away where its client is given no more memory.
+  /// Appends a part to the body, or starts discarding the body if its client gets no more memory.
   private func keep(_ part: UnsafeRawBufferPointer, for connection: Connection) {
     do {
       try connection.body.append(part, limit: limits.bodyBytes, of: connection.network, in: ledger)
@@ -145,7 +145,7 @@ final class ServerContext: Sendable {
     }
   }
 
-  /// Gives a connection that was suspended what it waited for.
+  /// Sends a connection that was suspended the answer that it waited for.
   private func answer(_ connection: Connection, _ daemonConnection: DaemonConnection, _ line: RequestLine) -> Bool {
     switch connection.deferredResponse?.take() {
     case .response(let response)?:
@@ -202,7 +202,7 @@ final class ServerContext: Sendable {
     }
   }
 
-  /// Suspends a connection, and has `work` see to what it is resumed with.
+  /// Suspends a connection, and calls `work`, which provides the answer with which it is resumed.
   private func suspend(
     _ connection: Connection, _ daemonConnection: DaemonConnection, _ work: (DeferredResponse) -> Void
   ) {
@@ -222,9 +222,9 @@ final class ServerContext: Sendable {
 // MARK: Responding
 
 extension ServerContext {
-  /// Sends the handler's response, for whose body its client holds memory until libmicrohttpd has sent it. Without
-  /// memory for it a reader gets the fault instead, and the sender of a request that was carried out the same response
-  /// without its content: it must not hear that nothing happened.
+  /// Sends the handler's response, for whose body its client holds memory until libmicrohttpd has sent it. If there is
+  /// no memory for it, a read gets the fault instead, and a write that was carried out gets the same response without
+  /// its content, since it must not be reported as failed.
   private func respond(
     _ response: consuming Response, to connection: Connection, _ daemonConnection: DaemonConnection, _ line: RequestLine
   ) -> Bool {
@@ -234,13 +234,13 @@ extension ServerContext {
       finish(&response, connection, daemonConnection)
       return sendHead(ofStream: response.fields, on: connection, line.version)
     }
-    // Of a small one no memory is counted, and nothing is copied.
+    // For a small one no memory is counted, and nothing is copied.
     guard response.body.count > MemoryLedger.uncountedBytes else { return send(response, connection, daemonConnection) }
     response = held(response, of: connection.client, at: connection.address) { line.method }
     return send(response, connection, daemonConnection)
   }
 
-  /// A response with the memory for its body, or what is sent where there is none.
+  /// Returns a response with the memory for its body, or the replacement to send if there is no memory.
   func held(
     _ response: Response, of client: ClientAddress, at address: ClientAddress, method: () -> HTTPRequest.Method?
   ) -> Response {
@@ -259,8 +259,8 @@ extension ServerContext {
     return response
   }
 
-  /// Queues a response on a connection, on its own thread inside the access handler. `false` if libmicrohttpd does not
-  /// take it.
+  /// Queues a response on a connection, on its own thread inside the access handler. Returns false if libmicrohttpd
+  /// does not accept it.
   private func send(_ response: consuming Response, _ connection: Connection, _ daemonConnection: DaemonConnection)
     -> Bool
   {
@@ -271,20 +271,20 @@ extension ServerContext {
     return daemonConnection.queue(response, id: connection.requestID, closes: isDraining.load(ordering: .relaxed))
   }
 
-  /// Has the handler put into a response what only the request of a connection can say.
+  /// Makes the handler add the parts of a response that depend on the request of a connection.
   private func finish(_ response: inout Response, _ connection: Connection, _ daemonConnection: DaemonConnection) {
     guard let id = connection.requestID else { return }
     handler.finish(&response, of: id) { daemonConnection.field("origin") }
   }
 
-  /// Answers a request that libmicrohttpd never hears of, and ends the connection behind it. Every earlier request on
-  /// it has been answered.
+  /// Answers a request that never reaches libmicrohttpd, and ends the connection after it. Every earlier request on it
+  /// has been answered.
   func refuse(_ connection: Connection, _ fault: RequestFault, _ marks: HeadMarks?, hasBody: Bool) {
     let id = marks?.requestID ?? connection.requestID ?? requestIDs.next()
     var response = handler.response(to: fault)
     handler.finish(&response, of: id) { marks?.origin }
     if let access = connection.access {
-      // libmicrohttpd has the head already, and ends the request when it closes the connection.
+      // libmicrohttpd already has the head, and ends the request when it closes the connection.
       access.answered(response)
     } else if let accessLog, accessLog.isWanted {
       let access = AccessEntry(accessLog, client: connection.slot.address)
@@ -295,19 +295,19 @@ extension ServerContext {
     close(connection, behind: ClosingAnswer.bytes(response, id: id, hasBody: hasBody))
   }
 
-  /// Sends the last bytes of a connection, past libmicrohttpd, which then closes its descriptor.
+  /// Sends the last bytes of a connection, bypassing libmicrohttpd, which then closes its descriptor.
   private func close(_ connection: Connection, behind bytes: [UInt8]) {
     let sent = bytes.withUnsafeBytes {
       Glibc.send(connection.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT))
     }
-    // A client that has left no room for some hundred bytes does not read answers.
+    // A client whose receive window has no room for a few hundred bytes does not read responses.
     guard sent == bytes.count else { return }
     shutdown(connection.descriptor, Int32(SHUT_WR))
     lingering.add(duplicateOf: connection.descriptor, isAnswered: true, now: SystemClock.coarseMilliseconds)
   }
 
-  /// Makes a stream of a connection: the hub gets a duplicate of the descriptor, and libmicrohttpd forgets its own as
-  /// soon as `false` is returned, without shutting the socket down (that is what MHD_USE_TURBO changes).
+  /// Turns a connection into a stream: the hub gets a duplicate of the descriptor, and libmicrohttpd forgets its own as
+  /// soon as false is returned, without shutting the socket down (that is the effect of MHD_USE_TURBO).
   ///
   /// Better than a suspended connection, which keeps its whole memory, and which libmicrohttpd visits whenever any
   /// other connection of its thread is resumed.
@@ -339,8 +339,8 @@ extension ServerContext {
     return false
   }
 
-  /// Sends what a stream begins with and ends the connection, past libmicrohttpd, which would name a length, or send a
-  /// chunk behind the head.
+  /// Sends the beginning of a stream and ends the connection, bypassing libmicrohttpd, which would state a length, or
+  /// send a chunk after the head.
   private func sendHead(ofStream fields: HTTPFields, on connection: Connection, _ version: HTTPVersion) -> Bool {
     connection.access?.record.status = 200
     close(connection, behind: StreamHead.bytes(fields, version: version, requestID: connection.requestID))

@@ -1,20 +1,20 @@
 package import HTTPTypes
 
-/// A request that has arrived whole, on a connection of its own or carried in the body of another. It lives while the
-/// handler works on it: being noncopyable and only ever lent, it cannot be kept, and neither can the memory of the
-/// connection it reads from.
+/// A complete request, received on a connection of its own or carried in the body of another request. It lives while
+/// the handler works on it: since it is noncopyable and only ever borrowed, neither the request nor the memory of the
+/// connection that it reads from can be kept.
 package struct Request: ~Copyable {
   private enum Origin {
     case connection(DaemonConnection, Connection)
     case carried(CarriedRequest)
   }
 
-  /// Its name, in the answer and in logs.
+  /// The request's ID, in the response and in logs.
   package let id: RequestID
   /// The method, known or not.
   package let method: HTTPRequest.Method
-  /// The request target as it was sent, query and percent-escapes included: `/v1/a/b?x=%20`. It has no spaces and no
-  /// control characters.
+  /// The request target as it was sent, including the query and percent-escapes: `/v1/a/b?x=%20`. It has no spaces and
+  /// no control characters.
   package let target: String
   private let origin: Origin
   private let holder: any RequestHolder
@@ -32,7 +32,7 @@ package struct Request: ~Copyable {
     self.ledger = ledger
   }
 
-  /// A request that another one has carried here.
+  /// Creates a request that another request has carried.
   init(_ carried: CarriedRequest, ledger: MemoryLedger) {
     id = carried.id
     method = carried.message.method
@@ -42,34 +42,37 @@ package struct Request: ~Copyable {
     self.ledger = ledger
   }
 
-  /// Where it came from, as far as the connection, or a trusted proxy, says.
+  /// The origin of the request, according to the connection or a trusted proxy.
   package var address: ClientAddress { holder.address }
 
-  /// The address of this machine that it came to; nil for a socket that has none.
+  /// The address of this machine that the request was sent to; nil for a socket without an address.
   package var destination: ClientAddress? { holder.destination }
 
-  /// Whether a trusted proxy says that its client used TLS.
+  /// True if a trusted proxy reports that its client used TLS.
   package var isForwardedOverTLS: Bool { holder.isForwardedOverTLS }
 
-  /// Whose share it counts for: the address, or what was noted.
+  /// The client for whose share the request counts: the address, or the client that was noted.
   package var client: ClientAddress { holder.client }
 
-  /// Says whose share it counts for from now on. The body that has arrived stays with the address.
+  /// Sets the client for whose share the request counts from now on. The body that has arrived still counts for the
+  /// address.
   package func note(client: ClientAddress) { holder.client = client }
 
-  /// Whether it came in the body of another request.
+  /// True if the request came in the body of another request.
   package var isCarried: Bool {
     if case .carried = origin { true } else { false }
   }
 
-  /// What hands requests in the body of this one to the server's handler; nil for one that was carried itself.
+  /// The carrier, which hands requests in the body of this one to the server's handler; nil for a request that was
+  /// carried itself.
   package var carrier: RequestCarrier? {
     guard case .connection(_, let connection) = origin else { return nil }
     return RequestCarrier(id: id, sender: address, destination: destination, server: connection.server)
   }
 
-  /// The value of a header field, `nil` if it was not sent; several lines of one name are joined by ", ". Each call for
-  /// one that may have been sent looks through the lines anew. Bytes that are not UTF-8 come as replacement characters.
+  /// Returns the value of a header field, with several lines of one name joined by ", "; nil if it was not sent. Each
+  /// call for a field that may have been sent searches the lines anew. Bytes that are not UTF-8 become replacement
+  /// characters.
   package func header(_ name: HTTPField.Name) -> String? {
     switch origin {
     case .connection(let connection, let holder):
@@ -78,65 +81,64 @@ package struct Request: ~Copyable {
     }
   }
 
-  /// Keeps the body until the request is answered, or handled once more: see `Completion.handleAgain` and
-  /// `Response.retry`.
+  /// Keeps the body until the request is answered or handled again: see `Completion.handleAgain` and `Response.retry`.
   package func keepBody() { holder.keepsBody = true }
 
-  /// True if the handler had the request before, and has it once more.
+  /// True if the handler has already had the request.
   package var isHandledAgain: Bool { holder.isHandledAgain }
 
-  /// The findings of the handler since it had the request before: see `Completion.handleAgain`.
+  /// The results of the handler since it first had the request: see `Completion.handleAgain`.
   package var outcome: (any Sendable)? { holder.outcome }
 
-  /// Says which resource is asked for, as the access log names it: by its pattern, never by what was sent.
+  /// Notes the requested resource for the access log: as its pattern, never as it was sent.
   package func note(route pattern: String) { holder.access?.record.route = pattern }
 
-  /// Notes the `sub` of the identity that asks, for the access log.
+  /// Notes the `sub` of the identity that makes the request, for the access log.
   package func note(subject: String) { holder.access?.record.subject = subject }
 
-  /// The whole body, empty if there was none; at most `ServerLimits.bodyBytes`.
+  /// Returns the whole body, empty if there was none; at most `ServerLimits.bodyBytes`.
   package func body() -> [UInt8] { holder.body.bytes }
 
-  /// Makes what the client holds for this request so many bytes, from here until it is answered: for what was made of
-  /// the body, which may be many times as large. Throws where that is over its share or over what there is; then it
-  /// holds what it did.
+  /// Sets the number of bytes that the client holds for this request until it is answered: for the data decoded from
+  /// the body, which may be many times as large. Throws if this exceeds the client's share or the total; the number is
+  /// then unchanged.
   package func hold(_ byteCount: Int) throws(MemoryRefusal) {
     try holder.body.hold(byteCount, of: holder.client, in: ledger)
   }
 
-  /// The memory that the client holds for the body, or for what was made of it, in bytes; 0 while that is little.
+  /// The memory that the client holds for the body, or for the data decoded from it, in bytes; 0 while that is little.
   package var heldBytes: Int { holder.body.memory?.byteCount ?? 0 }
 }
 
-/// What the server keeps of a request while the handler works on it.
+/// The server's state of a request while the handler works on it.
 protocol RequestHolder: AnyObject {
-  /// Where it came from.
+  /// The origin of the request.
   var address: ClientAddress { get }
-  /// The address of this machine that it came to; nil for a socket that has none.
+  /// The address of this machine that the request was sent to; nil for a socket without an address.
   var destination: ClientAddress? { get }
-  /// Whether a trusted proxy says that its client used TLS.
+  /// True if a trusted proxy reports that its client used TLS.
   var isForwardedOverTLS: Bool { get }
-  /// Whose share it counts for.
+  /// The client for whose share the request counts.
   var client: ClientAddress { get set }
   var body: RequestBody { get set }
-  /// Whether it may be handled once more after its response was made.
+  /// True if the request may be handled again after its response was made.
   var keepsBody: Bool { get set }
-  /// True if the handler had it before.
+  /// True if the handler has already had the request.
   var isHandledAgain: Bool { get }
-  /// The findings of the handler since then.
+  /// The results of the handler since then.
   var outcome: (any Sendable)? { get }
-  /// What the access log will say of it; nil where there is none.
+  /// The access log entry of the request; nil if there is none.
   var access: AccessEntry? { get }
 }
 
 /// The body of a request as it arrives, and the memory that its client holds for it.
 struct RequestBody {
   private(set) var bytes: [UInt8] = []
-  /// What the client holds for the body, and for what was made of it; nil while that is little.
+  /// The reservation for the body, or for the data decoded from it; nil while that is little.
   private(set) var memory: MemoryReservation?
 
-  /// Takes the memory for a body of a declared length at once: a client that announces much and sends it slowly takes
-  /// it from itself.
+  /// Reserves the memory for a body of a declared length immediately: a client that announces a large body and sends it
+  /// slowly uses up its own share.
   mutating func announce(
     _ length: Int, of client: ClientAddress, in ledger: MemoryLedger
   ) throws(MemoryRefusal) {
@@ -145,7 +147,8 @@ struct RequestBody {
     bytes.reserveCapacity(length)
   }
 
-  /// Adds a part that has come, with the memory for it. What was not announced grows by doubling, up to `limit` bytes.
+  /// Appends a part that has arrived, with the memory for it. A body that was not announced grows by doubling, up to
+  /// `limit` bytes.
   mutating func append(
     _ part: UnsafeRawBufferPointer, limit: Int, of client: ClientAddress, in ledger: MemoryLedger
   ) throws(MemoryRefusal) {
@@ -158,7 +161,7 @@ struct RequestBody {
     bytes.append(contentsOf: part)
   }
 
-  /// Makes what the client holds for the request this many bytes.
+  /// Sets the number of bytes that the client holds for the request.
   mutating func hold(_ byteCount: Int, of client: ClientAddress, in ledger: MemoryLedger) throws(MemoryRefusal) {
     if let memory {
       try memory.resize(to: byteCount)
@@ -167,13 +170,13 @@ struct RequestBody {
     }
   }
 
-  /// Forgets the bytes, which were read; what they were made into stays reserved.
+  /// Releases the bytes, which were read; the memory of the data decoded from them stays reserved.
   mutating func clear() { bytes = [] }
 }
 
-/// The versions of the protocol that matter to an answer.
+/// The protocol versions that matter to a response.
 enum HTTPVersion: Sendable, Equatable {
-  /// HTTP/1.0, or older: no chunks, no connection kept unless asked for.
+  /// HTTP/1.0 or older: no chunks, and no persistent connection unless requested.
   case http10
   /// HTTP/1.1, or a later 1.x.
   case http11

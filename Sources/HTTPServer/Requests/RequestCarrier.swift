@@ -1,11 +1,11 @@
 import Dispatch
 package import HTTPTypes
 
-/// Hands the requests in the body of another one, the carrier, to the server's handler.
+/// Hands the requests in the body of another request, the carrier, to the server's handler.
 ///
-/// Nothing is believed of them because they came so. Where each is from is what its own `X-Forwarded-For` says, if
-/// the sender of the carrier is a trusted proxy, and otherwise that sender. The sender is whom the carrier itself is
-/// from: a client whose carrier came through a proxy is no proxy, whatever stands inside.
+/// Being carried does not make a request trusted. The origin of each is the one in its own `X-Forwarded-For` if the
+/// sender of the carrier is a trusted proxy, and otherwise that sender. The sender is the origin of the carrier itself:
+/// a client whose carrier came through a proxy is not a proxy, whatever the carried requests contain.
 package struct RequestCarrier: Sendable {
   private let id: RequestID
   private let sender: ClientAddress
@@ -16,10 +16,10 @@ package struct RequestCarrier: Sendable {
     (self.id, self.sender, self.destination, self.server) = (id, sender, destination, server)
   }
 
-  /// Has the handler answer a request, which has a number in the carrier: `answer` gets the response once, on any
-  /// thread, perhaps before this returns. Its body's memory is that of the request's client as long as the response is
-  /// kept. `isAbandoned` says whether nobody waits for the carrier's answer any more. To be called on a thread that may
-  /// handle requests.
+  /// Makes the handler answer a request, which has a number in the carrier. `answer` gets the response once, on any
+  /// thread, possibly before this returns. The memory of the response's body counts for the request's client as long as
+  /// the response is kept. `isAbandoned` returns true if no one waits for the carrier's response any more. Call it on a
+  /// thread that may handle requests.
   package func handle(
     _ message: CarriedMessage, number: Int, isAbandoned: @escaping @Sendable () -> Bool,
     answer: @escaping @Sendable (Response) -> Void
@@ -31,19 +31,19 @@ package struct RequestCarrier: Sendable {
   }
 }
 
-/// A request as another one carries it in its body: what a request line, header lines and a body say otherwise.
+/// A request as another one carries it in its body: the equivalent of a request line, header lines and a body.
 package struct CarriedMessage: Sendable {
   /// The method.
   package let method: HTTPRequest.Method
-  /// Path and query.
+  /// The path and the query.
   package let target: String
-  /// The fields in their order, with names in lower case.
+  /// The fields in order, with lower-case names.
   package let fields: [(name: String, value: String)]
   /// The content.
   package let body: [UInt8]
 
-  /// A message of these parts; nil where they could not stand in a request (RFC 9112 §3, RFC 9110 §5): a method or a
-  /// field's name that is no token, a target with a blank, a value with a line break.
+  /// Creates a message; nil if the parts are not valid in a request (RFC 9112 §3, RFC 9110 §5): a method or a field's
+  /// name that is not a token, a target with a blank, or a value with a line break.
   package init?(method: String, target: String, fields: [(name: String, value: String)], body: [UInt8]) {
     guard let method = HTTPRequest.Method(method), target.utf8.first == UInt8(ascii: "/"),
       target.utf8.allSatisfy(\.isTargetContent)
@@ -62,10 +62,10 @@ package struct CarriedMessage: Sendable {
     self.body = body
   }
 
-  /// The value of a field, several of one name joined by ", "; nil where there is none.
+  /// Returns the value of a field, with several of one name joined by ", "; nil if there is none.
   subscript(name: HTTPField.Name) -> String? { self[name.canonicalName] }
 
-  /// The same, by its name in lower case.
+  /// Returns the value of a field by its lower-case name, with several joined as in a header; nil if there is none.
   package subscript(name: String) -> String? {
     var value: String?
     for field in fields where field.name == name {
@@ -74,7 +74,7 @@ package struct CarriedMessage: Sendable {
     return value
   }
 
-  /// The name that the client gave the request; nil where it gave none, none that is one, or several.
+  /// The ID that the client gave the request; nil if it sent none, an invalid one, or several.
   fileprivate var requestID: RequestID? {
     let name = RequestID.fieldName.lowercased()
     let values = fields.filter { $0.name == name }.map(\.value)
@@ -83,33 +83,35 @@ package struct CarriedMessage: Sendable {
   }
 }
 
-/// A request that has come in the body of another one, on its way through the handler: what `Connection` is for others.
+/// A request that came in the body of another one, on its way through the handler: the counterpart of `Connection`.
 ///
-/// `@unchecked Sendable`: what changes is touched by one thread at a time. That is the carrier's first; where the
-/// handler defers its answer, it lets go of it before it can be handled once more, and `resumptions` has it from then.
+/// `@unchecked Sendable`: mutable state is touched by one thread at a time. That is the carrier's thread first; if the
+/// handler defers its response, it releases the request before the request can be handled again, and from then on
+/// `resumptions` owns it.
 final class CarriedRequest: RequestHolder, @unchecked Sendable {
   let message: CarriedMessage
   let id: RequestID
-  /// Where it came from: the sender of the carrier, or whom that names, if it is a trusted proxy.
+  /// The origin of the request: the sender of the carrier, or the client that the sender names, if it is a trusted
+  /// proxy.
   let address: ClientAddress
-  /// Whether a trusted proxy says that its client used TLS.
+  /// True if a trusted proxy reports that its client used TLS.
   let isForwardedOverTLS: Bool
-  /// The address of this machine that the carrier came to.
+  /// The address of this machine that the carrier was sent to.
   let destination: ClientAddress?
-  /// Whose share it counts for.
+  /// The client for whose share the request counts.
   var client: ClientAddress
   var body: RequestBody
-  /// Whether it may be handled once more after its response was made.
+  /// True if the request may be handled again after its response was made.
   var keepsBody = false
   private(set) var isHandledAgain = false
   private(set) var outcome: (any Sendable)?
-  /// What the access log will say of it; nil where there is none.
+  /// The access log entry of the request; nil if there is none.
   let access: AccessEntry?
   private let server: ServerContext
   private let hasLeft: @Sendable () -> Bool
   private let answer: @Sendable (Response) -> Void
 
-  /// The queue on which requests are handled once more: the thread that asks for it may hold locks.
+  /// The queue on which requests are handled again, since the thread that asks for it may hold locks.
   private static let resumptions = DispatchQueue(label: "keyway.carried", qos: .userInitiated)
 
   init(
@@ -122,24 +124,24 @@ final class CarriedRequest: RequestHolder, @unchecked Sendable {
     self.server = server
     hasLeft = isAbandoned
     self.answer = answer
-    // Whom a proxy has named is no client of a socket of this machine.
+    // A client that a proxy has named is not a client of a Unix domain socket.
     let forwarding = server.proxies.forwarding(by: sender, isLocal: server.isLocal && sender == .unknown) {
       message[$0]
     }
     address = forwarding?.origin ?? sender
     isForwardedOverTLS = forwarding?.isOverTLS ?? false
     client = server.limiter.client(at: address)
-    // The client of the carrier holds its memory.
+    // The memory counts for the client of the carrier.
     body = RequestBody(bytes: message.body)
     access = server.accessLog.flatMap { [address] in $0.isWanted ? AccessEntry($0, client: address) : nil }
     access?.record.id = id
     access?.record.method = message.method.rawValue
   }
 
-  /// Whether nobody waits for the answer any more.
+  /// True if no one waits for the response any more.
   var isAbandoned: Bool { hasLeft() }
 
-  /// Has the handler answer it, on the calling thread.
+  /// Makes the handler answer the request, on the calling thread.
   fileprivate func handle() {
     let response = server.handler.handle(Request(self, ledger: server.ledger))
     if !keepsBody { body.clear() }
@@ -152,24 +154,24 @@ final class CarriedRequest: RequestHolder, @unchecked Sendable {
     }
   }
 
-  /// Hands it to the handler once more, soon.
+  /// Hands the request to the handler again, asynchronously.
   private func resume(with outcome: (any Sendable)?) {
     Self.resumptions.async { [self] in
-      // Those who have left, and those whom a server that stops has answered, must not be worked for.
+      // Avoids work for a client that has left, or that a stopping server has already answered.
       guard !isAbandoned else { return respond(server.handler.response(to: .draining)) }
       self.outcome = outcome
       handle()
     }
   }
 
-  /// Gives the answer, unless it says that the request is to be handled once more. To be called once each time.
+  /// Delivers the response, unless it says that the request is to be handled again. Call it once each time.
   func respond(_ response: Response) {
     if let retry = response.retry, keepsBody {
       (isHandledAgain, keepsBody) = (true, false)
       return resume(with: retry.outcome)
     }
     var response = server.held(response, of: client, at: address) { message.method }
-    // What is sent from files or withheld answers those who read.
+    // Responses from files and withheld ones are meant for requests that read directly.
     if response.file != nil || response.withheldCount != nil || response.isStreamHead {
       response = server.handler.response(to: .unanswered)
     }

@@ -1,36 +1,38 @@
 package import HTTPTypes
 
-/// What the program does with requests.
+/// The program's handling of requests.
 package protocol RequestHandler: Sendable {
-  /// Answers a request. Called once for every request that arrived whole, on one of the server's threads and on several
-  /// of them at once; while it works, the other connections of that thread wait.
+  /// Answers a request. Called once for every complete request, on one of the server's threads and on several of them
+  /// concurrently; while it works, the other connections of that thread wait.
   func handle(_ request: borrowing Request) -> HandlerResponse
 
-  /// The response to a request that never becomes one for `handle`, or that comes away from there without its answer.
-  /// On any thread; the same patience.
+  /// Returns the response to a request that never reaches `handle`, or that `handle` leaves without a response. Called
+  /// on any thread; like `handle`, it must not take long.
   func response(to fault: RequestFault) -> Response
 
-  /// Puts into a response what only its request can say: called once for each that is sent, `handle`'s and those to
-  /// faults, right before; on any thread; the same patience. The header has the id already. `origin` gives the page
-  /// that sends the request (`Origin`, Fetch standard), as far as the request was read; each call looks for it anew.
+  /// Adds the parts of a response that depend on its request. Called once for each response that is sent, those of
+  /// `handle` and those to faults, immediately before sending; on any thread; like `handle`, it must not take long. The
+  /// header already has the ID. `origin` returns the page that sends the request (`Origin`, Fetch standard), as far as
+  /// the request was read; each call searches for it anew.
   func finish(_ response: inout Response, of request: RequestID, from origin: () -> String?)
 }
 
-/// What a handler makes of a request.
+/// The handler's answer to a request.
 package enum HandlerResponse: Sendable {
-  /// The response, now.
+  /// The response, immediately.
   case response(Response)
   /// The response, or the stream, later. The closure is called once, on the thread of the request and after the
-  /// connection has been suspended; it, or what it started, answers the completion from any thread. It must not wait.
+  /// connection has been suspended; it, or work that it started, answers the completion from any thread. It must not
+  /// wait.
   case deferred(@Sendable (Completion) -> Void)
-  /// Status 200 with these fields, and then the events of a stream that the server's hub opened. To a HEAD request
+  /// Status 200 with these fields, and then the events of a stream that the server's hub opened. For a HEAD request
   /// only the fields are sent, and the stream is abandoned.
   case stream(EventStream, fields: HTTPFields)
 }
 
-/// Why a request gets no answer that the handler made of it: something is wrong with it, or with the server.
+/// The reason why a request gets a response other than the handler's: a fault of the request or of the server.
 package enum RequestFault: Sendable, Equatable {
-  /// It is not HTTP as RFC 9112 has it.
+  /// The request is not valid HTTP according to RFC 9112.
   case malformed(RequestDefect)
   /// The version is neither HTTP/1.0 nor HTTP/1.1.
   case unsupportedVersion
@@ -44,17 +46,17 @@ package enum RequestFault: Sendable, Equatable {
   case targetTooLong(limit: Int)
   /// The header lines leave no room for the head of a response in the connection's `limit` bytes of memory.
   case headersTooLarge(limit: Int)
-  /// The client, or all clients together, hold as much memory as they may: neither a body was taken nor, for a reader,
-  /// the answer made.
+  /// The client, or all clients together, hold as much memory as they may: the body was not accepted, or the response
+  /// to a read was not made.
   case memoryRefused(MemoryRefusal)
-  /// The handler answered with an event stream, and the process has no descriptor left for it.
+  /// The handler answered with an event stream, but the process has no descriptor left for it.
   case overloaded
-  /// The server stops, and the answer that was deferred has not come. Its request may have been carried out.
+  /// The server is stopping, and the deferred response has not arrived. Its request may have been carried out.
   case draining
-  /// The response was deferred, and nothing is left that could give it.
+  /// The response was deferred, and nothing that could deliver it is left.
   case unanswered
 
-  /// Whether a request that is refused so has a body that nothing has read.
+  /// True if a request that is refused for this reason has a body that was not read.
   var leavesBodyUnread: Bool {
     switch self {
     case .bodyTooLarge, .memoryRefused: true
@@ -63,43 +65,43 @@ package enum RequestFault: Sendable, Equatable {
   }
 }
 
-/// What is wrong with a request that is not HTTP/1.1 as RFC 9112 has it. A proxy in front may read each of these in
-/// another way than a server behind it, which is how requests are smuggled; so none is guessed at.
+/// A defect of a request that is not valid HTTP/1.1 according to RFC 9112. A proxy may interpret each of these
+/// differently from the server behind it, which is how requests are smuggled; therefore none is tolerated.
 package enum RequestDefect: Error, Equatable, CaseIterable, CustomStringConvertible {
   /// The first line is not a method, a target and a version with one space between them.
   case requestLine
   /// The method is not a token.
   case method
-  /// The target is none of `/path`, `*` with OPTIONS, and `http://name/path`, or has characters that no target has.
+  /// The target is not of the form `/path`, `*` with OPTIONS, or `http://name/path`, or has invalid characters.
   case target
   /// A line does not end with a carriage return and a line feed, or has one of them inside.
   case lineEnd
-  /// The name of a field is empty, or no token, or white space or nothing follows it in place of the colon.
+  /// The name of a field is empty or not a token, or is not immediately followed by the colon.
   case fieldName
   /// The value of a field has control characters.
   case fieldValue
-  /// A line begins with white space, to go on with the line before it.
+  /// A line begins with white space, to continue the line before it.
   case foldedLine
   /// HTTP/1.1 without `Host`.
   case missingHost
-  /// `Host` came twice.
+  /// `Host` occurs twice.
   case repeatedHost
   /// The value of `Host` is neither a name nor an address.
   case host
-  /// `Content-Length` is not digits alone.
+  /// `Content-Length` does not consist of digits only.
   case contentLength
-  /// `Content-Length` came twice.
+  /// `Content-Length` occurs twice.
   case repeatedContentLength
   /// Both `Content-Length` and `Transfer-Encoding`.
   case bothLengths
-  /// `Transfer-Encoding` in HTTP/1.0, which has none.
+  /// `Transfer-Encoding` in HTTP/1.0, which does not support it.
   case transferCodingInHTTP10
-  /// The size of a chunk is not hexadecimal digits alone, or more than any chunk has.
+  /// The size of a chunk does not consist of hexadecimal digits only, or is too large.
   case chunkSize
   /// A chunk is not followed by the end of a line.
   case chunkEnd
 
-  /// For the client.
+  /// The defect as text, for the client.
   package var description: String {
     switch self {
     case .requestLine: "the first line is a method, a target and a version, with one space between them"

@@ -1,9 +1,10 @@
 import Glibc
 import HTTPTypes
 
-/// A whole response that the server sends itself, and after which the connection ends.
+/// A whole response that the server sends itself, after which the connection ends.
 enum ClosingAnswer {
-  /// Status line, fields and body as they go over the wire. The length of the body is told also where it is not sent.
+  /// Returns the status line, fields and body as they are sent. The length of the body is stated even if the body is
+  /// not sent.
   static func bytes(_ response: Response, id: RequestID, hasBody: Bool) -> [UInt8] {
     var text = "HTTP/1.1 \(response.status.code) \(response.status.reasonPhrase)\r\n"
     text += "Date: \(StreamHead.date(time(nil)))\r\nConnection: close\r\nContent-Length: \(response.body.count)\r\n"
@@ -18,7 +19,7 @@ enum ClosingAnswer {
 
 /// The head of a stream's response, which the hub sends itself.
 enum StreamHead {
-  /// Status line and fields, with the empty line that ends them.
+  /// Returns the status line and fields, with the empty line that ends them.
   static func bytes(_ fields: HTTPFields, version: HTTPVersion, requestID: RequestID?) -> [UInt8] {
     var text = version == .http11 ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.0 200 OK\r\n"
     text += "Date: \(date(time(nil)))\r\nConnection: close\r\n"
@@ -32,7 +33,7 @@ enum StreamHead {
     return Array(text.utf8)
   }
 
-  /// A moment, in seconds since 1970, as the protocol writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+  /// Formats a moment, in seconds since 1970, for HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
   static func date(_ moment: time_t) -> String {
     var moment = moment
     var parts = tm()
@@ -46,15 +47,15 @@ enum StreamHead {
   private static func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
 }
 
-/// The fields that every response has, streams included, whatever it answers.
+/// The fields that every response has, including streams.
 enum CommonFields {
-  /// Their names and values: a browser shall not guess what the bytes are, and no page of another origin may embed them
+  /// The names and values: browsers must not guess the type of the content, and pages of other origins may not embed it
   /// (Fetch standard, `X-Content-Type-Options` and `Cross-Origin-Resource-Policy`).
   static let all: [(name: String, value: String)] = [
     ("X-Content-Type-Options", "nosniff"), ("Cross-Origin-Resource-Policy", "same-origin"),
   ]
 
-  /// The most bytes that they and the request's id add to the head of a response.
+  /// The maximum number of bytes that these fields and the request's ID add to the head of a response.
   static let byteCount =
     all.reduce(0) { $0 + lineByteCount($1.name, valueByteCount: $1.value.utf8.count) }
     + lineByteCount(RequestID.fieldName, valueByteCount: 128)

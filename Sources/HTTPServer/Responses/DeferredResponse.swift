@@ -2,15 +2,15 @@ package import HTTPTypes
 import Support
 import Synchronization
 
-/// The meeting point of a suspended connection and the thread that will have its answer.
+/// Connects a suspended connection and the thread that will provide its response.
 ///
-/// `@unchecked Sendable` for the place, which the lock of `all` guards, and for the connection: libmicrohttpd keeps a
-/// suspended connection until it is resumed, only the call that turns the state to `.responded` resumes it, and that is
-/// allowed from any thread.
+/// `@unchecked Sendable` for `place`, which the lock of `all` guards, and for the connection: libmicrohttpd keeps a
+/// suspended connection until it is resumed, only the call that changes the state to `.responded` resumes it, and that
+/// is allowed from any thread.
 final class DeferredResponse: @unchecked Sendable {
-  /// What comes of the request.
+  /// The answer to the request.
   enum Outcome {
-    /// This response.
+    /// A response.
     case response(Response)
     /// A stream, with the fields of its head.
     case stream(EventStream, HTTPFields)
@@ -25,23 +25,24 @@ final class DeferredResponse: @unchecked Sendable {
   private let state = Locked(State.open)
   private let connection: DaemonConnection
   private let all: DeferredResponses
-  /// The processor time of the client's address; nil while it is alone.
+  /// The processor time share of the client's address; nil if only one address is active.
   private let share: TrafficShare?
-  /// Where it stands in `all`, whose lock guards it.
+  /// The index in `all`, whose lock guards it.
   fileprivate var place = 0
 
-  /// Made for a connection that is about to be suspended; leaves `all` when it is resumed.
+  /// Creates a deferred response for a connection that is about to be suspended; it leaves `all` when the connection is
+  /// resumed.
   init(connection: DaemonConnection, all: DeferredResponses, share: TrafficShare?) {
     self.connection = connection
     self.all = all
     self.share = share
   }
 
-  /// Counts processor time that other threads have spent on the request, in nanoseconds, for its address.
+  /// Charges processor time that other threads have spent on the request, in nanoseconds, to its address.
   fileprivate func charge(_ nanoseconds: Int) { share?.count(nanoseconds) }
 
-  /// Stores the first answer and resumes the connection, which then belongs to its own thread again. False where there
-  /// was one already.
+  /// Stores the first answer and resumes the connection, which then belongs to its own thread again. Returns false if
+  /// there already was an answer.
   @discardableResult
   func respond(_ outcome: Outcome) -> Bool {
     let isFirst = state.withLock { state in
@@ -51,22 +52,22 @@ final class DeferredResponse: @unchecked Sendable {
     }
     guard isFirst else { return false }
     connection.resume()
-    // Only now: a server that stops waits for this set, and must not find the connection suspended.
+    // Only now: a stopping server waits for this set, and must not find the connection suspended.
     all.remove(self)
     return true
   }
 
-  /// Whether nobody waits for an answer any more: the client has closed its side, or has had its answer, as those have
-  /// whose server stops. Any thread.
+  /// True if no one waits for an answer any more: the client has closed its side, or has already been answered, as all
+  /// clients are when the server stops. Any thread.
   var isAbandoned: Bool {
     state.withLock { state in
-      // While it is open no thread resumes the connection, so its socket stays open.
+      // While the state is open, no thread resumes the connection, so its socket stays open.
       guard case .open = state else { return true }
       return connection.isClosedByPeer
     }
   }
 
-  /// The answer, once, for the thread of the connection.
+  /// Returns the answer, once, for the thread of the connection.
   func take() -> Outcome? {
     state.withLock { state in
       guard case .responded(let outcome) = state else { return nil }
@@ -76,10 +77,10 @@ final class DeferredResponse: @unchecked Sendable {
   }
 }
 
-/// All deferred responses that are still owed, so that a server that stops can wait for them or give them itself.
+/// All deferred responses that are still pending, so that a stopping server can wait for them or provide them itself.
 final class DeferredResponses: Sendable {
   private struct Owed {
-    /// In any order; each knows its place.
+    /// The pending responses in any order; each one stores its index.
     var answers: [DeferredResponse] = []
     var isClosed = false
   }
@@ -88,8 +89,8 @@ final class DeferredResponses: Sendable {
 
   var isEmpty: Bool { owed.withLock { $0.answers.isEmpty } }
 
-  /// Counts a response whose connection is suspended by now, so that a thread that finds it here may resume it. `false`
-  /// once closed: a stop will not wait for this one, and the caller has to respond at once.
+  /// Adds a response whose connection is already suspended, so that a thread that finds it here may resume it. Returns
+  /// false once closed: a stop will not wait for this one, and the caller has to respond immediately.
   func insert(_ answer: DeferredResponse) -> Bool {
     owed.withLock { owed in
       guard !owed.isClosed else { return false }
@@ -110,7 +111,7 @@ final class DeferredResponses: Sendable {
     }
   }
 
-  /// Takes no further ones, and gives those that are still owed.
+  /// Accepts no further responses, and returns those that are still pending.
   func close() -> [DeferredResponse] {
     owed.withLock { owed in
       owed.isClosed = true
@@ -119,7 +120,7 @@ final class DeferredResponses: Sendable {
   }
 }
 
-/// The duty to answer one deferred request. Usable from any thread.
+/// The obligation to answer one deferred request. Usable from any thread.
 package final class Completion: Sendable {
   private enum Destination {
     case connection(DeferredResponse)
@@ -132,7 +133,7 @@ package final class Completion: Sendable {
   private let destination: Destination
   private let handler: any RequestHandler
   private let isAnswered = Atomic(false)
-  /// The processor time of the thread when the part of the work under way began.
+  /// The processor time of the thread when the current part of the work began.
   private let workBegan = Atomic<Int64>(0)
 
   init(_ pending: DeferredResponse, handler: any RequestHandler) {
@@ -151,11 +152,11 @@ package final class Completion: Sendable {
   }
 
   deinit {
-    // The handler has let go of the last reference without a response, and the client must not wait for ever.
+    // The handler has released the last reference without a response, and the client must not wait forever.
     if !isAnswered.load(ordering: .acquiring) { respond(handler.response(to: .unanswered)) }
   }
 
-  /// Sends the answer. The first call counts; later ones do nothing, as does one after the server has stopped.
+  /// Sends the response. Only the first call has an effect, and none after the server has stopped.
   package func respond(_ response: Response) {
     guard !isAnswered.exchange(true, ordering: .acquiringAndReleasing) else { return }
     switch destination {
@@ -165,20 +166,20 @@ package final class Completion: Sendable {
     }
   }
 
-  /// Hands the request to the handler once more, on the thread of its connection; one that was carried in another,
-  /// on a thread for those. The handler has had it keep its body (`Request.keepBody`). Counts as an answer: the first
-  /// one counts, and where the server has stopped meanwhile, the request has been answered.
+  /// Hands the request to the handler again, on the thread of its connection, or on a separate queue for a carried
+  /// request. The handler must have kept the body (`Request.keepBody`). Counts as an answer: only the first one has an
+  /// effect, and if the server has stopped in the meantime, the request has been answered.
   ///
-  /// - Parameter outcome: The findings of the handler meanwhile: `Request.outcome` when it has the request again.
+  /// - Parameter outcome: The results of the handler in the meantime: `Request.outcome` when it has the request again.
   package func handleAgain(with outcome: (any Sendable)? = nil) {
     var response = Response(status: .serviceUnavailable)
     response.retry = Response.Retry(with: outcome)
     respond(response)
   }
 
-  /// Answers with status 200, these fields, and then the events of a stream that the server's hub opened. The first
-  /// answer counts: a stream that comes too late is abandoned, as is one for a request that was carried in another,
-  /// which is then unanswered.
+  /// Answers with status 200, these fields, and then the events of a stream that the server's hub opened. Only the
+  /// first answer has an effect: a stream that comes too late is abandoned, as is one for a carried request, which then
+  /// gets the response to the fault `unanswered`.
   package func become(_ stream: EventStream, fields: HTTPFields) {
     let isFirst = !isAnswered.exchange(true, ordering: .acquiringAndReleasing)
     switch destination {
@@ -196,12 +197,12 @@ package final class Completion: Sendable {
     }
   }
 
-  /// Begins a part of the work for the request on the calling thread, which ends it by `endWork`: its processor time
-  /// counts towards `connections.timePercent` of the client's address, as that of the connection threads does. Parts of
-  /// one request come one after the other, on any threads.
+  /// Begins a part of the work for the request on the calling thread, which ends it by calling `endWork`: its processor
+  /// time counts towards `connections.timePercent` of the client's address, as that of the connection threads does. The
+  /// parts of one request run one after another, on any threads.
   package func beginWork() { workBegan.store(SystemClock.threadNanoseconds, ordering: .relaxed) }
 
-  /// Ends the part of the work that `beginWork` has begun on this thread.
+  /// Ends the part of the work that `beginWork` began on this thread.
   package func endWork() {
     charge(Int(SystemClock.threadNanoseconds - workBegan.load(ordering: .relaxed)))
   }
@@ -214,8 +215,8 @@ package final class Completion: Sendable {
     }
   }
 
-  /// Whether the client has left while it waited, or has been answered, as all are when the server stops: long work for
-  /// it need not begin, or go on.
+  /// True if the client has left while it waited, or has been answered, as all clients are when the server stops: long
+  /// work for it need not begin or continue.
   package var isAbandoned: Bool {
     switch destination {
     case .connection(let pending): pending.isAbandoned
@@ -224,10 +225,10 @@ package final class Completion: Sendable {
     }
   }
 
-  /// A completion in front of this one, to be answered in its place: `prepare` gets its answer and gives what is sent.
-  /// It is called exactly once, before anything is sent, on the thread that answers: also where the client has left or
-  /// the server has stopped, and with the answer to the fault `unanswered` where the handler never responded.
-  /// `willStream` is called instead where a stream becomes the answer, and gives the fields that are sent.
+  /// Returns a completion to be answered in place of this one: `prepare` receives its response and returns the one to
+  /// send. It is called exactly once, before anything is sent, on the thread that answers: even if the client has left
+  /// or the server has stopped, and with the response to the fault `unanswered` if the handler never responded. If a
+  /// stream is the answer, `willStream` is called instead, and returns the fields to send.
   package func preparing(
     _ prepare: @escaping @Sendable (Response) -> Response,
     willStream: @escaping @Sendable (EventStream, HTTPFields) -> HTTPFields = { $1 }

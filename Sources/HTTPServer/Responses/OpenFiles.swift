@@ -1,20 +1,20 @@
 import Support
 
-/// How many files are open to be sent, in all and for each client: a client that takes an answer slowly holds the
-/// descriptor of its file, and those are few.
+/// Counts the files that are open for sending, in total and for each client: a client that reads a response slowly
+/// holds the descriptor of its file, and descriptors are scarce.
 package final class OpenFiles: Sendable {
-  /// The bounds.
+  /// The limits of open files.
   package struct Limits: Sendable {
-    /// Of all clients. `files.open`.
+    /// The limit for all clients. `files.open`.
     package var files = 128
-    /// Of one client. `files.openPerClient`.
+    /// The limit for one client. `files.openPerClient`.
     package var filesPerClient = 32
 
-    /// The defaults.
+    /// Creates the default limits.
     package init() {}
   }
 
-  /// A file that is counted for a client, until its last reference goes.
+  /// A file that is counted for a client until the last reference is released.
   package final class Lease: Sendable {
     private let files: OpenFiles
     private let client: ClientAddress
@@ -29,7 +29,7 @@ package final class OpenFiles: Sendable {
 
   private let shares: Locked<FairShares<ClientAddress>>
 
-  /// None is open yet.
+  /// Creates a count of no files.
   package init(limits: Limits) {
     shares = Locked(FairShares(ShareLimit(total: limits.files, perClient: limits.filesPerClient)))
   }

@@ -2,69 +2,69 @@ package import HTTPTypes
 
 /// A whole response.
 package struct Response: Sendable {
-  /// The status; its code alone is sent, with libmicrohttpd's own phrase for it.
+  /// The status; only its code is sent, with libmicrohttpd's own phrase for it.
   package var status: HTTPResponse.Status
-  /// The fields to send. `Date` and `Content-Length` are the server's: such fields are not sent from here.
+  /// The fields to send. `Date` and `Content-Length` are set by the server and not taken from here.
   package var fields: HTTPFields
-  /// The content. The answer to HEAD names its length without it; one with status 204 has neither.
+  /// The content. The response to HEAD states its length without it; one with status 204 has neither.
   package var body: [UInt8]
-  /// The length of the content that the response stands for: named, and not sent. `body` is empty then.
+  /// The length of the content that the response represents, which is stated but not sent; `body` is then empty.
   package private(set) var withheldCount: Int?
-  /// Whether it is what a stream begins with: no length is named, since a stream has none, and the connection ends
-  /// behind the fields.
+  /// True if the response is the beginning of a stream: no length is stated, since a stream has none, and the
+  /// connection ends after the fields.
   package private(set) var isStreamHead = false
-  /// The content where it is part of a file; `body` is empty then.
+  /// The content if it is part of a file; `body` is then empty.
   package var file: FileContent?
-  /// What the client was granted for the body while it was made, which goes over to the server that sends it; without
-  /// one the server reserves it then.
+  /// The memory that the client was granted for the body while it was made, which passes to the server that sends it;
+  /// without it the server reserves the memory then.
   package var memory: MemoryReservation?
-  /// Why it is what it is, for logs and counts: the code of a problem. Not sent.
+  /// The reason for the response, for logs and counts: the code of a problem. Not sent.
   package var reason: String?
-  /// The word to the handler when it has the request once more; nil for a response that is simply sent. A request that
-  /// has kept its body (`Request.keepBody`) is handled again in place of being answered with this response.
+  /// The instruction to handle the request again; nil for a response that is simply sent. A request that has kept its
+  /// body (`Request.keepBody`) is handled again instead of being answered with this response.
   package var retry: Retry?
 
-  /// That a request is to be handled once more.
+  /// An instruction to handle a request again.
   package final class Retry: Sendable {
     let outcome: (any Sendable)?
 
-    /// `outcome` is `Request.outcome` when the handler has the request again.
+    /// Creates the instruction. `outcome` becomes `Request.outcome` when the handler has the request again.
     package init(with outcome: (any Sendable)?) { self.outcome = outcome }
   }
 
-  /// Puts a response together.
+  /// Creates a response.
   package init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {
     self.status = status
     self.fields = fields
     self.body = body
   }
 
-  /// `304 Not Modified` in the place of this response: with its fields, but for the type of its content, and with the
-  /// length of its content (RFC 9110 §8.6, §15.4.5).
+  /// Returns `304 Not Modified` in place of this response: with its fields, except the type of its content, and with
+  /// the length of its content (RFC 9110 §8.6, §15.4.5).
   package consuming func notModified() -> Response {
     fields[.contentType] = nil
     return Response(status: .notModified, fields: fields, withholding: contentCount)
   }
 
-  /// A response that names the length of the content that it stands for, and does not have it: `304 Not Modified`, or
-  /// the answer to a HEAD request.
+  /// Creates a response that states the length of the content that it represents, without the content: `304 Not
+  /// Modified`, or the response to a HEAD request.
   package init(status: HTTPResponse.Status, fields: HTTPFields, withholding contentCount: Int) {
     self.init(status: status, fields: fields)
     withheldCount = contentCount
   }
 
-  /// The answer to a HEAD request for a stream: status 200, and the fields that the stream has.
+  /// Creates the response to a HEAD request for a stream: status 200, and the fields of the stream.
   package init(streamHead fields: HTTPFields) {
     self.init(status: .ok, fields: fields)
     isStreamHead = true
   }
 
-  /// How many bytes the content has.
+  /// The size of the content in bytes.
   var contentCount: Int { file?.count ?? body.count }
 }
 
 extension Response {
-  /// Takes the memory of the body from a client's, where it is counted.
+  /// Reserves the memory of the body for a client, unless the body is too small to be counted.
   mutating func hold(of client: ClientAddress, in ledger: MemoryLedger) throws(MemoryRefusal) {
     guard body.count > MemoryLedger.uncountedBytes else { return }
     if let memory {
@@ -74,7 +74,7 @@ extension Response {
     }
   }
 
-  /// Makes it the response of the same success that has no content.
+  /// Turns the response into one of the same success without content.
   package mutating func dropBody() {
     body = []
     memory = nil

@@ -1,19 +1,19 @@
-/// The bytes of one or more server-sent events, framed once for all the streams they go to.
+/// The bytes of one or more server-sent events, framed once for all the streams that they go to.
 ///
-/// A stream over HTTP/1.1 is sent `framed`, the payload as one chunk; over HTTP/1.0 the payload itself. Mostly they are
-/// one array of bytes; a long payload is several, which other events may share.
+/// A stream over HTTP/1.1 is sent `framed`, with the payload as one chunk; over HTTP/1.0 it is sent the payload itself.
+/// Usually the bytes are one array; a long payload is several arrays, which other events may share.
 package final class EventBytes: Sendable {
   /// The chunk: its size line, the payload and the end of the line.
   private let pieces: [[UInt8]]
-  /// How many bytes the chunk has.
+  /// The number of bytes of the chunk.
   let framedCount: Int
   let payload: Range<Int>
-  /// The position that the events belong to, as in `StreamHub.post(_:position:)`. A stream that misses them is reported
-  /// with it; nothing else looks at it.
+  /// The position that the events belong to, as in `StreamHub.post(_:position:)`. It is used only to report it for a
+  /// stream that misses the events.
   package let position: UInt64
 
-  /// Takes the text of whole events, blank lines included. An empty payload sends nothing: an empty chunk would end
-  /// the response.
+  /// Creates the bytes from the text of whole events, including blank lines. An empty payload sends nothing: an empty
+  /// chunk would end the response.
   package init(_ payload: [UInt8], position: UInt64 = 0) {
     self.position = position
     guard !payload.isEmpty else {
@@ -32,7 +32,7 @@ package final class EventBytes: Sendable {
     self.payload = start..<(start + payload.count)
   }
 
-  /// Takes the same in pieces, which are kept as they are.
+  /// Creates the bytes from the text in pieces, which are kept as they are.
   package init(pieces: [[UInt8]], position: UInt64 = 0) {
     self.position = position
     let count = pieces.reduce(0) { $0 + $1.count }
@@ -49,10 +49,10 @@ package final class EventBytes: Sendable {
   /// The number of bytes of the payload.
   package var count: Int { payload.count }
 
-  /// What goes over the wire.
+  /// Returns the range of the bytes to send.
   func range(framed isFramed: Bool) -> Range<Int> { isFramed ? 0..<framedCount : payload }
 
-  /// The chunk where it is one array of bytes.
+  /// The chunk if it is one array of bytes; nil otherwise.
   var wholeChunk: [UInt8]? { pieces.count == 1 ? pieces[0] : nil }
 
   /// Appends the text of the events.
@@ -68,7 +68,7 @@ package final class EventBytes: Sendable {
     for piece in pieces { bytes.append(contentsOf: piece) }
   }
 
-  /// Copies what comes first in a range of the chunk into the buffer, as much as it holds, and gives the number of
+  /// Copies the beginning of a range of the chunk into the buffer, as much as it holds, and returns the number of
   /// bytes.
   func copy(_ range: Range<Int>, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     var filled = 0

@@ -4,12 +4,12 @@ import Synchronization
 
 /// The commands that wait for a hub thread. Without any input or output of its own.
 ///
-/// Bounded: where more than `byteLimit` bytes of events wait, the target of a further event loses it, and its streams
-/// are lagging or end as overflowed, once the thread comes to the place in the order where the loss began. What ends a
-/// stream or answers for what it missed is never lost, nor counted: there is one for each stream, nothing would repeat
-/// it, and answers that displaced events would only be followed by further answers.
+/// Bounded: while more than `byteLimit` bytes of events wait, the target of a further event loses it, and the target's
+/// streams lag or end with an overflow once the thread reaches the place in the order where the loss began. Commands
+/// that end a stream or catch it up are never lost, nor counted: there is one for each stream, nothing would repeat it,
+/// and if they displaced events, that would only cause further ones.
 struct HubInbox {
-  /// What the sender of a command has to do about the thread.
+  /// The sender's next step regarding the thread.
   enum Wake {
     case needed
     case unneeded
@@ -19,7 +19,7 @@ struct HubInbox {
   private var commands: [HubCommand] = []
   private var byteCount = 0
   private var losing: Set<HubTarget> = []
-  /// Whether the thread sleeps until it is woken.
+  /// True while the thread sleeps until it is woken.
   private(set) var isAsleep = false
   private var isClosed = false
 
@@ -27,7 +27,8 @@ struct HubInbox {
     self.byteLimit = byteLimit
   }
 
-  /// Adds what is not an event. `nil` once the inbox is closed: the command has no effect.
+  /// Adds a command other than a delivery. Returns nil once the inbox is closed, in which case the command has no
+  /// effect.
   mutating func append(_ command: HubCommand) -> Wake? {
     guard !isClosed else { return nil }
     if case .open(let opening) = command, let channel = opening.channel { losing.remove(.channel(channel)) }
@@ -50,27 +51,27 @@ struct HubInbox {
       commands.append(.deliver(delivery))
     case .catchUp(_, _, let isLast):
       commands.append(.deliver(delivery))
-      // From here on the stream can miss something again, and has to hear of it like one that is opened here. Whose
-      // channel it is in only the thread knows; the other streams of a target do not mind hearing of a loss twice.
+      // From here on the stream can miss something again, and has to be notified like one that is opened here. Only the
+      // thread knows which channel it is in; notifying the other streams of a target twice is harmless.
       if isLast { losing.removeAll() }
     }
   }
 
-  /// The heartbeats behind this command name the position.
+  /// Sets the position that heartbeats report after this command.
   mutating func append(position: UInt64) {
     guard !isClosed else { return }
     if case .position = commands.last { commands.removeLast() }
     commands.append(.position(position))
   }
 
-  /// Whether the thread sleeps although there is something for it to do; it is counted as awake from then on.
+  /// Returns `needed` if the thread sleeps although there is a command for it, and counts it as awake from then on.
   mutating func wake() -> Wake {
     guard isAsleep, !commands.isEmpty else { return .unneeded }
     isAsleep = false
     return .needed
   }
 
-  /// Gives the thread everything that waits for the empty array it brings. If there is nothing, it may go to sleep and
+  /// Exchanges all waiting commands for the thread's empty array. If there are none, the thread may go to sleep and
   /// will be woken.
   mutating func take(into backlog: inout [HubCommand]) {
     assert(backlog.isEmpty)
@@ -80,7 +81,7 @@ struct HubInbox {
     isAsleep = backlog.isEmpty
   }
 
-  /// Nothing is taken any more; gives what had been.
+  /// Closes the inbox, and returns the commands in it.
   mutating func close() -> [HubCommand] {
     isClosed = true
     defer { commands = [] }
@@ -88,9 +89,9 @@ struct HubInbox {
   }
 }
 
-/// What the rest of the program sees of one hub thread: its inbox, and the descriptor that wakes it.
+/// The part of a hub thread that the rest of the program sees: its inbox, and the descriptor that wakes it.
 final class HubWorker: Sendable {
-  /// What may wait for a thread that is too busy: 64 MiB of events.
+  /// The maximum size of the events that wait for a busy thread: 64 MiB.
   private static let inboxByteLimit = 64 << 20
 
   let wakeDescriptor: WakeDescriptor?
@@ -104,7 +105,7 @@ final class HubWorker: Sendable {
     self.counters = counters
   }
 
-  /// Any thread. `false` once the thread has ended.
+  /// Queues a command. Any thread. Returns false once the hub thread has ended.
   @discardableResult
   func send(_ command: HubCommand) -> Bool {
     guard let wake = inbox.withLock({ $0.append(command) }) else { return false }
@@ -112,9 +113,8 @@ final class HubWorker: Sendable {
     return true
   }
 
-  /// Any thread. Queues those of the deliveries that `isFor` picks, and the position, under one lock. `isIdle` says
-  /// that no stream is open: then the thread learns of the position when it wakes for something else, and has settled
-  /// it.
+  /// Queues the deliveries for which `isFor` returns true, and the position, under one lock. Any thread. If no stream
+  /// is open (`isIdle`), the thread is not woken for the position alone, which counts as settled immediately.
   func post(_ batch: [Delivery], position: UInt64?, isIdle: Bool, where isFor: (Delivery) -> Bool) {
     let wake = inbox.withLock { inbox in
       for delivery in batch where isFor(delivery) { inbox.append(delivery) }
@@ -126,43 +126,44 @@ final class HubWorker: Sendable {
     if wake == .needed { wakeDescriptor?.wake() }
   }
 
-  /// Hands a socket to the thread; closes it where the thread has ended.
+  /// Hands a socket to the thread, or closes it if the thread has ended.
   func attach(_ id: StreamID, _ handoff: SocketHandoff) {
     guard !send(.attach(id, handoff)) else { return }
     Glibc.close(handoff.descriptor)
     handoff.access?.end(.shutdown)
   }
 
-  /// The last position of which every event before it has been handed on, or dropped and reported. Any thread.
+  /// The last position up to which every event has been handed on, or dropped and reported. Any thread.
   var settledPosition: UInt64 { settled.load(ordering: .acquiring) }
 
-  /// For the thread itself, at the end of a slice.
+  /// Sets the settled position. Called by the thread itself, at the end of a slice.
   func settle(at position: UInt64) {
     settled.store(position, ordering: .releasing)
   }
 
-  /// For the thread itself: trades its empty backlog for what waits. It may sleep afterwards if that is nothing.
+  /// Exchanges the empty backlog for the waiting commands. If there are none, the thread may sleep afterwards. Called
+  /// by the thread itself.
   func take(into backlog: inout [HubCommand]) {
     inbox.withLock { $0.take(into: &backlog) }
   }
 
-  /// For the thread at its end.
+  /// Closes the inbox. Called by the thread at its end.
   func close() -> [HubCommand] {
     inbox.withLock { $0.close() }
   }
 }
 
-/// What a hub thread is told, in order.
+/// A command for a hub thread; commands are executed in order.
 enum HubCommand: Sendable {
   case open(HubOpening)
   case attach(StreamID, SocketHandoff)
   case abandon(StreamID)
   case deliver(Delivery)
-  /// Events for these were lost, because the thread is too far behind; the first of them at the position.
+  /// Events for these streams were lost, because the thread is too far behind; the first of them at the position.
   case overflow(HubTarget, firstLost: UInt64)
   case position(UInt64)
   case drain
-  /// Streams that have not ended are closed as they are.
+  /// Closes the streams that have not ended, without sending anything more.
   case cut
   case stop
 }
@@ -182,20 +183,20 @@ enum HubTarget: Hashable, Sendable {
   }
 }
 
-/// What a hub thread is told of a stream that it is to have.
+/// The parameters of a stream that a hub thread takes over.
 struct HubOpening: Sendable {
   let id: StreamID
-  /// Who reads it.
+  /// The client that reads the stream.
   let client: ClientAddress
   /// The text of whole events, sent before anything that is posted.
   let prelude: EventBytes
-  /// Whose events it gets besides its own.
+  /// The channel whose events the stream gets besides its own.
   let channel: ChannelID?
-  /// What becomes of it when its reader is too slow.
+  /// The action if the reader is too slow.
   let overflow: OverflowPolicy
-  /// What the prelude covers.
+  /// The part of the events that the prelude covers.
   var beginning = StreamBeginning.posted
-  /// What the ledger has for the prelude.
+  /// The reservation for the prelude.
   var reservation: MemoryReservation?
 }
 

@@ -1,14 +1,14 @@
 import Glibc
 import Support
 
-/// One hub thread at work: its streams, their sockets, and nothing that any other thread can reach.
+/// The work of one hub thread: its streams and their sockets, none of which any other thread can access.
 ///
-/// It turns in slices: some commands are taken in order, what they add for a channel is gathered and sent to each
-/// member at once, and then the kernel is asked which sockets have room again or have lost their peer. No stream is
-/// closed in the middle: it is doomed, and closed at the end of the slice.
+/// It runs in slices: some commands are executed in order, the events that they add for a channel are collected and
+/// sent to each member at once, and then the kernel is asked which sockets have room again or have lost their peer. No
+/// stream is closed in the middle: it is marked as doomed, and closed at the end of the slice.
 final class HubLoop {
-  /// A slice ends after so many bytes of events, so that sockets with room again are served in between; it is also what
-  /// is given to one socket at once.
+  /// The number of bytes of events after which a slice ends, so that sockets with room again are served in between;
+  /// also the size of one write to a socket.
   private static let sliceByteCount = 65_536
   private static let wakeNumber: UInt64 = 0
 
@@ -32,10 +32,10 @@ final class HubLoop {
   private var backlog: [HubCommand] = []
   private var nextInBacklog = 0
   private var hasStopped = false
-  /// Everything said is done: what the inbox gave last was nothing.
+  /// True if everything posted has been done: the last exchange with the inbox returned nothing.
   private var isCaughtUp = false
 
-  /// Takes over a set from `makeEpoll(for:)`. One thread of a hub gives memory back for all.
+  /// Creates the loop with a set from `makeEpoll(for:)`. One thread of a hub returns free memory to the system for all.
   init(
     worker: HubWorker, epoll: Epoll, delegate: any StreamHubDelegate, limits: ServerLimits, ledger: MemoryLedger,
     trimsMemory: Bool
@@ -48,8 +48,8 @@ final class HubLoop {
     memoryTrim = trimsMemory ? MemoryTrim(leastFall: 500) : nil
   }
 
-  /// A set that the worker's commands wake, or `nil` where the system has no descriptor left; made before the thread,
-  /// so that a failure can be thrown.
+  /// Returns a set that the worker's commands wake; nil if the system has no descriptor left. Created before the
+  /// thread, so that a failure can be thrown.
   static func makeEpoll(for worker: HubWorker) -> Epoll? {
     guard let epoll = Epoll(), let wake = worker.wakeDescriptor,
       epoll.add(wake.descriptor, number: wakeNumber, forInput: true)
@@ -61,7 +61,7 @@ final class HubLoop {
     buffer.deallocate()
   }
 
-  /// Works until it is told to stop, and closes everything then.
+  /// Runs until it receives the command to stop, and then closes everything.
   func run() {
     while !hasStopped {
       takeSlice()
@@ -79,7 +79,7 @@ final class HubLoop {
 
   private func takeSlice() {
     if nextInBacklog == backlog.count {
-      // A burst's memory is not kept for the next.
+      // The memory of a burst is not kept for the next one.
       backlog.removeAll(keepingCapacity: backlog.capacity <= 4_096)
       nextInBacklog = 0
       worker.take(into: &backlog)
@@ -108,7 +108,7 @@ final class HubLoop {
     }
   }
 
-  /// Sends what is gathered, and closes what is doomed.
+  /// Sends the collected events, and closes the doomed streams.
   private func settleAll() {
     for channel in touchedChannels { broadcast(channel) }
     touchedChannels.removeAll(keepingCapacity: touchedChannels.capacity <= 4_096)
@@ -117,7 +117,7 @@ final class HubLoop {
       flush(subscriber)
     }
     touched.removeAll(keepingCapacity: touched.capacity <= 4_096)
-    // What the delegate does on hearing of an end comes through the inbox; this list does not grow meanwhile.
+    // Commands that the delegate sends on the end of a stream go through the inbox; this list does not grow meanwhile.
     for subscriber in doomed { close(subscriber) }
     doomed.removeAll(keepingCapacity: doomed.capacity <= 4_096)
   }
@@ -143,8 +143,8 @@ final class HubLoop {
 // MARK: The life of a stream
 
 extension HubLoop {
-  /// How much of what the kernel took it may keep unsent. It asks for more at half of this, which is a slice, so that a
-  /// quick reader never waits for it.
+  /// The number of bytes that the kernel may hold unsent. It asks for more at half of this, which is a slice, so that a
+  /// fast reader never waits for it.
   private static let unsentByteCount: Int32 = 131_072
 
   private func open(_ opening: HubOpening) {
@@ -178,20 +178,22 @@ extension HubLoop {
       abandon(id)
       return
     }
-    // The channel's events until now belong into the queue, behind the prelude.
+    // The channel's earlier events belong in the queue, after the prelude.
     settle(subscriber.channel)
     subscriber.descriptor = handoff.descriptor
     subscriber.isChunked = handoff.isChunked
     subscriber.slot = handoff.slot
     subscriber.access = handoff.access
     setOption(TCP_NODELAY, 1, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
-    // What waits for a stream is bounded by itself, and one that is slow for a moment should not lag at once.
+    // The data that waits for a stream is bounded separately, and a stream that is slow for a moment should not lag at
+    // once.
     setOption(TCP_NOTSENT_LOWAT, 0, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
     setOption(SO_KEEPALIVE, 1, level: SOL_SOCKET, of: handoff.descriptor)
-    // What a slow reader has not taken shall wait here, where a catch-up can stand for it, rather than in the kernel.
+    // Data that a slow reader has not read should wait here, where a catch-up can replace it, rather than in the
+    // kernel.
     setOption(TCP_NOTSENT_LOWAT, Self.unsentByteCount, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
-    // The kernel gives up on a peer that acknowledges nothing, a little later than the sweep does on one that reads
-    // nothing: for the kernel they are the same, and which of the two it was should not be a matter of chance.
+    // The kernel gives up on a peer that acknowledges nothing slightly later than the sweep does on one that reads
+    // nothing: the kernel does not distinguish the two, and the reported reason should not depend on chance.
     let patience = Int32(clamping: (limits.stallSeconds + 5) * 1_000)
     setOption(TCP_USER_TIMEOUT, patience, level: Int32(IPPROTO_TCP), of: handoff.descriptor)
     changeQueue(of: subscriber) { queue in
@@ -202,7 +204,7 @@ extension HubLoop {
     touch(subscriber)
   }
 
-  /// The stream's request was never answered with it.
+  /// Ends a stream whose request was never answered with it.
   private func abandon(_ id: StreamID) {
     guard let subscriber = subscribers[id], !subscriber.isAttached else { return }
     doom(subscriber, .clientGone)
@@ -218,7 +220,8 @@ extension HubLoop {
     }
   }
 
-  /// Takes no more events for a stream; once a last one, if given, and the end of the response are sent, it is closed.
+  /// Accepts no more events for a stream, and closes it once the last one, if given, and the end of the response are
+  /// sent.
   private func end(_ subscriber: Subscriber, _ reason: StreamEnd, last event: EventBytes?) {
     guard subscriber.ending == nil, !subscriber.isDoomed else { return }
     if reason == .overflow || subscriber.lag != .none { subscriber.wasDelivered = false }
@@ -236,7 +239,7 @@ extension HubLoop {
     touch(subscriber)
   }
 
-  /// Ends one stream: properly where everything is sent, and at once where something waits.
+  /// Ends one stream: properly if everything is sent, and immediately if something waits.
   private func cut(_ id: StreamID) {
     guard let subscriber = subscribers[id] else { return }
     settle(subscriber.channel)
@@ -248,14 +251,14 @@ extension HubLoop {
     doom(subscriber, .ended)
   }
 
-  /// Whether the other side has acknowledged everything that there was to be sent, and has not reset the connection, as
-  /// one does that closes it before it has read everything.
+  /// Returns true if the peer has acknowledged everything that there was to send, and has not reset the connection, as
+  /// a peer does that closes it before it has read everything.
   private func isDelivered(_ subscriber: Subscriber) -> Bool {
     guard subscriber.isAttached, subscriber.queue.isEmpty, subscriber.lag == .none else { return false }
     var count: Int32 = 0
     var error: Int32 = 0
     var length = socklen_t(MemoryLayout<Int32>.size)
-    // A socket's unacknowledged bytes: tcp(7), SIOCOUTQ.
+    // The number of unacknowledged bytes of a socket: tcp(7), SIOCOUTQ.
     guard ioctl(subscriber.descriptor, UInt(TIOCOUTQ), &count) == 0, count == 0 else { return false }
     return getsockopt(subscriber.descriptor, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0
   }
@@ -272,10 +275,10 @@ extension HubLoop {
     for subscriber in subscribers.values { doom(subscriber, subscriber.ending ?? .shutdown) }
   }
 
-  /// Closes a stream at the end of the slice. Whatever it still had to send is lost.
+  /// Closes a stream at the end of the slice. Data that is not sent yet is lost.
   private func doom(_ subscriber: Subscriber, _ reason: StreamEnd) {
     guard !subscriber.isDoomed else { return }
-    // Afterwards it does not lag any more.
+    // Before `stopLagging`, which clears the lag.
     subscriber.wasDelivered = subscriber.wasDelivered ?? isDelivered(subscriber)
     leaveChannel(subscriber)
     stopLagging(subscriber)
@@ -297,7 +300,7 @@ extension HubLoop {
       if subscriber.queue.isEmpty {
         shutdown(subscriber.descriptor, Int32(SHUT_WR))
       } else {
-        // The kernel would go on offering to a peer that takes nothing what is in its own buffer.
+        // The kernel would keep offering the data in its own buffer to a peer that reads nothing.
         var reset = linger(l_onoff: 1, l_linger: 0)
         setsockopt(subscriber.descriptor, SOL_SOCKET, SO_LINGER, &reset, socklen_t(MemoryLayout<linger>.size))
       }
@@ -345,13 +348,13 @@ extension HubLoop {
     }
   }
 
-  /// What has been gathered for the channel goes before anything else that happens to its members.
+  /// Sends the events collected for the channel before anything else happens to its members.
   private func settle(_ channel: Channel?) {
     guard let channel, !channel.batch.isEmpty else { return }
     broadcast(channel)
   }
 
-  /// Sends a channel's batch to every member: the events in one buffer, one call to the kernel for each socket.
+  /// Sends a channel's batch to every member: the events in one buffer, with one system call for each socket.
   private func broadcast(_ channel: Channel) {
     let byteCount = channel.batchByteCount
     let batch = channel.takeBatch()
@@ -379,7 +382,7 @@ extension HubLoop {
       doom(subscriber, .clientGone)
       return
     }
-    // From here on the events are pieces of their own again: a slow reader must not hold the whole batch.
+    // From here on the events are separate pieces again: a slow reader must not keep the whole batch in memory.
     var sent = max(0, result)
     for event in batch {
       let alreadySent = min(sent, event.framedCount)
@@ -391,17 +394,17 @@ extension HubLoop {
       }
     }
     subscriber.progressSecond = now
-    // Only a send that is refused has the kernel say when there is room.
+    // The kernel reports room only after it has refused a send.
     flush(subscriber)
   }
 
-  /// Adds an event to a stream's own queue, to be sent at the end of the slice; the stream misses it where too much
-  /// waits already.
+  /// Adds an event to a stream's own queue, to be sent at the end of the slice; the stream misses the event if too much
+  /// already waits.
   private func enqueue(_ event: EventBytes, for subscriber: Subscriber) {
     guard subscriber.ending == nil, subscriber.lag == .none, event.count > 0 else { return }
     if isTooMuch(event, for: subscriber) {
       flush(subscriber)
-      // The socket may have turned out to be gone.
+      // The send may have shown that the socket is gone.
       guard subscriber.ending == nil else { return }
       if isTooMuch(event, for: subscriber) {
         miss(event.position, by: subscriber)
@@ -417,8 +420,8 @@ extension HubLoop {
     subscriber.queue.backlogByteCount(adding: event) > limits.pendingBytesPerStream
   }
 
-  /// Whether the reader may have one more event wait for it, as far as memory goes. What was cut in sending, and the
-  /// last event of a stream that ends, are not asked about: the response would be torn.
+  /// Returns true if there is memory for one more event to wait for the reader. Not called for a partly sent event or
+  /// the last event of a stream that ends: the response would be torn.
   private func hasMemory(for event: EventBytes, of subscriber: Subscriber) -> Bool {
     do throws(MemoryRefusal) {
       try subscriber.account.grow(
@@ -429,7 +432,7 @@ extension HubLoop {
     }
   }
 
-  /// Changes a queue, and keeps the count of all pending bytes and the stream's clock right.
+  /// Changes a queue, and updates the count of all pending bytes and the stream's progress time.
   private func changeQueue(of subscriber: Subscriber, _ change: (inout PendingQueue) -> Void) {
     let before = subscriber.queue.byteCount
     change(&subscriber.queue)
@@ -444,7 +447,8 @@ extension HubLoop {
     touched.append(subscriber)
   }
 
-  /// Sends what waits for a stream until nothing does, or the socket is full; the end of a stream that is ending.
+  /// Sends a stream's queue until it is empty or the socket is full, and dooms the stream if it is ending and
+  /// everything is sent.
   private func flush(_ subscriber: Subscriber) {
     guard subscriber.isAttached, !subscriber.isDoomed, !subscriber.isBlocked else { return }
     while !subscriber.queue.isEmpty {
@@ -479,9 +483,10 @@ extension HubLoop {
 
 // MARK: Lagging
 
-/// Streams whose readers are slower than their events, from the first event they miss to the catch-up in its place.
+/// The streams whose readers are slower than their events, from the first event that they miss to the catch-up in its
+/// place.
 extension HubLoop {
-  /// A stream cannot get the event of this position, because too much waits for it or the event was lost on its way.
+  /// Handles an event that a stream cannot get, because too much waits for it or the event was lost on its way.
   private func miss(_ position: UInt64, by subscriber: Subscriber) {
     guard subscriber.ending == nil, subscriber.lag == .none else { return }
     switch subscriber.overflow {
@@ -493,12 +498,12 @@ extension HubLoop {
       subscriber.lagBegan = UInt32(truncatingIfNeeded: SystemClock.coarseMilliseconds)
       worker.counters.addLagging(1)
       delegate.streamLagged(subscriber.id, firstMissed: position)
-      // Nothing may wait for it: a lost event finds streams that read all they got.
+      // There may be nothing waiting for it: a loss can affect streams that have read everything they got.
       touch(subscriber)
     }
   }
 
-  /// Events for these were lost on their way to this thread, the first of them at the position.
+  /// Handles the loss of events for a target on their way to this thread; the first of them has the position.
   private func overflow(_ target: HubTarget, firstLost position: UInt64) {
     switch target {
     case .channel(let id):
@@ -512,7 +517,8 @@ extension HubLoop {
     }
   }
 
-  /// The owner's answer. What has been gathered for the channel was posted before it, and is dropped for this stream.
+  /// Handles the owner's catch-up. Events collected for the channel were posted before it, and are dropped for this
+  /// stream.
   private func catchUp(_ id: StreamID, _ event: EventBytes?, isLast: Bool) {
     guard let subscriber = subscribers[id], subscriber.lag != .none else { return }
     settle(subscriber.channel)
@@ -531,15 +537,14 @@ extension HubLoop {
     touch(subscriber)
   }
 
-  /// Everything is sent: the owner of a lagging stream is asked for what it missed, unless it is already about to
-  /// answer.
+  /// Asks the owner of a lagging stream for the catch-up once everything is sent, unless it has already been asked.
   private func askForCatchUp(_ subscriber: Subscriber) {
     guard subscriber.lag == .behind else { return }
     subscriber.lag = .asked
     delegate.streamCaughtUp(subscriber.id)
   }
 
-  /// It gets events again, or is over: an ending stream does not lag.
+  /// Ends the lag because the stream gets events again, or ends: an ending stream does not lag.
   private func stopLagging(_ subscriber: Subscriber) {
     guard subscriber.lag != .none else { return }
     subscriber.lag = .none
@@ -552,7 +557,7 @@ extension HubLoop {
 // MARK: Sweeping
 
 extension HubLoop {
-  /// Does once a second what time asks for: ends streams that are late, and sends heartbeats.
+  /// Does the periodic work once a second: ends streams that are late, and sends heartbeats.
   private func sweepIfDue() {
     let second = SystemClock.coarseSeconds
     guard second != now else { return }
@@ -566,7 +571,7 @@ extension HubLoop {
       } else if limits.lifetimeSeconds > 0, now - subscriber.openedSecond >= limits.lifetimeSeconds {
         end(subscriber, .lifetime, last: delegate.closingEvent(.lifetime))
       } else if subscriber.lag == .none, now - subscriber.progressSecond >= limits.heartbeatSeconds {
-        // A lagging stream gets none: the position would stand for what it has missed.
+        // A lagging stream gets none: the position would cover the events that it has missed.
         let position = subscriber.channel?.position ?? position
         let event = heartbeats[position] ?? delegate.heartbeat(at: position)
         heartbeats[position] = event
@@ -577,7 +582,7 @@ extension HubLoop {
     if memoryTrim?.isDue(worker.counters.openStreams) == true { SystemAllocator.giveBack() }
   }
 
-  /// Dictionaries only grow by themselves.
+  /// Shrinks the dictionaries, which otherwise only grow.
   private func shrink() {
     if subscribers.capacity > 4 * subscribers.count + 64 {
       subscribers = Dictionary(uniqueKeysWithValues: subscribers.map { ($0.key, $0.value) })

@@ -4,9 +4,9 @@ import Synchronization
 
 /// Sends server-sent events to many clients.
 ///
-/// Every stream belongs to one of a few threads, which alone knows its socket, its channel and what it has still to
-/// send. What other threads want goes into that thread's inbox and is done in the order of coming, so that a stream
-/// gets its events in the order they were posted.
+/// Every stream belongs to one of a few threads, which alone knows its socket, its channel and its unsent data.
+/// Commands of other threads go into that thread's inbox and are executed in the order of arrival, so that a stream
+/// gets its events in the order in which they were posted.
 package final class StreamHub: Sendable {
   private let limits: ServerLimits
   private let ledger: MemoryLedger
@@ -18,8 +18,9 @@ package final class StreamHub: Sendable {
   private let lastID: Atomic<UInt64>
   private let isDraining = Atomic<Bool>(false)
 
-  /// A hub without threads yet: what is opened and posted waits for `start(delegate:)`. The ledger has what waits for
-  /// each client; without one it is not bounded in all. Streams are numbered after `numbers`.
+  /// Creates a hub without threads: streams that are opened and events that are posted wait for `start(delegate:)`. The
+  /// ledger counts the data that waits for each client; by default the total is unbounded. Streams are numbered from
+  /// `numbers` + 1.
   package init(
     limits: ServerLimits, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), numbers: UInt64 = 0,
     logger: Logger
@@ -53,7 +54,7 @@ package final class StreamHub: Sendable {
     }
   }
 
-  /// Whether this hub has opened a stream, which may have ended. Any thread.
+  /// Returns true if this hub has opened a stream, which may have ended. Any thread.
   package func hasOpened(_ id: StreamID) -> Bool {
     id.number > firstID && id.number <= lastID.load(ordering: .relaxed)
   }
@@ -61,29 +62,29 @@ package final class StreamHub: Sendable {
   /// The number of streams that have been opened and have not ended. Any thread.
   package var openStreams: Int { counters.openStreams }
 
-  /// The number of bytes that wait in the program, not in the kernel, for slow readers. Any thread.
+  /// The number of bytes that wait for slow readers in the program, not in the kernel. Any thread.
   package var pendingBytes: Int { counters.pendingBytes }
 
-  /// The number of open streams that miss events, until their owner has given them a catch-up. Any thread.
+  /// The number of open streams that miss events, until their owner has provided a catch-up. Any thread.
   package var laggingStreams: Int { counters.laggingStreams }
 
-  /// How long streams lagged, up to their catch-up or their end.
+  /// The durations for which streams lagged, up to their catch-up or their end.
   package var lagDurations: DurationHistogram { counters.lagDurations }
 
-  /// The lowest position of those that the threads have come to: every event posted up to it has been handed to each of
-  /// its streams, or the stream was reported as lagging before. 0 while there is no thread, or nothing was posted with
-  /// a position; it reaches the last position posted as soon as the threads have nothing more to do, and stays as it is
-  /// once the hub has been stopped. Any thread.
+  /// The lowest position that all threads have reached: every event posted up to it has been handed to each of its
+  /// streams, or the stream was reported as lagging before. 0 while there is no thread, or nothing was posted with a
+  /// position. It reaches the last position posted as soon as the threads have nothing more to do, and does not change
+  /// after the hub has been stopped. Any thread.
   package var settledPosition: UInt64 { workers.map(\.settledPosition).min() ?? 0 }
 
-  /// A name for a stream that will be opened, so that its prelude can speak of it. Any thread.
+  /// Returns an ID for a stream that will be opened, so that its prelude can contain it. Any thread.
   package func reserveID() -> StreamID { StreamID(lastID.wrappingAdd(1, ordering: .relaxed).newValue) }
 
-  /// Opens a stream, under a reserved name where one is given, and has it join the channel. `prelude` is the text of
-  /// whole events, sent right after the head of the response; whatever is posted for the stream or its channel from now
-  /// on comes after it. The stream has to become the answer to a request within `ServerLimits.requestSeconds`.
-  /// `client` is who reads it and has it counted, `overflow` says what becomes of it when that is too slow, and
-  /// `beginning` what the prelude covers. Any thread.
+  /// Opens a stream, under a reserved ID if one is given, and adds it to the channel. `prelude` is the text of whole
+  /// events, sent immediately after the head of the response; events posted for the stream or its channel from now on
+  /// follow it. The stream has to become the response to a request within `ServerLimits.requestSeconds`. `client` is
+  /// the client that reads it and for which it is counted, `overflow` the action if that client is too slow, and
+  /// `beginning` the part of the events that the prelude covers. Any thread.
   package func open(
     _ reserved: StreamID? = nil, for client: ClientAddress = .unknown, prelude: EventBytes, channel: ChannelID?,
     overflow: OverflowPolicy = .coalesce, beginning: StreamBeginning = .posted
@@ -110,9 +111,9 @@ package final class StreamHub: Sendable {
     return EventStream(id: id, worker: worker)
   }
 
-  /// Posts a batch of deliveries, in order, to whatever streams are there by now, and the number that heartbeats name
-  /// from then on. Does not wait for any of it. Batches posted by several threads keep some order, the same for all
-  /// streams of a hub thread; a caller that needs one order posts from one thread. Any thread.
+  /// Posts a batch of deliveries, in order, to the streams that are open by now, and the position that heartbeats
+  /// report from then on. Does not wait. Batches posted by several threads are kept in some order, which is the same
+  /// for all streams of a hub thread; a caller that needs a specific order posts from one thread. Any thread.
   package func post(_ batch: [Delivery], position: UInt64?) {
     let isIdle = counters.openStreams == 0
     for (index, worker) in workers.enumerated() {
@@ -125,15 +126,14 @@ package final class StreamHub: Sendable {
     }
   }
 
-  /// Gives back a stream that was opened but is not the answer to its request after all; it ends as `clientGone`. Any
-  /// thread; a stream that has been taken over is left alone.
+  /// Abandons a stream that was opened but did not become the response to its request; it ends as `clientGone`. Any
+  /// thread; has no effect on a stream that has been taken over.
   package func abandon(_ stream: EventStream) {
     stream.worker.send(.abandon(stream.id))
   }
 
-  /// Sends every stream its closing event and ends it; opens no stream from now on. Streams whose clients have not
-  /// taken that event by the deadline are cut. Returns when all have ended, and does not wait for much longer than
-  /// that.
+  /// Sends every stream its closing event and ends it; no stream can be opened from now on. Streams whose clients have
+  /// not read that event by the deadline are cut. Returns when all have ended, or shortly after the deadline.
   package func drain(until deadline: ContinuousClock.Instant) {
     isDraining.store(true, ordering: .releasing)
     for worker in workers { worker.send(.drain) }
@@ -145,15 +145,15 @@ package final class StreamHub: Sendable {
     waitUntilEmpty(until: deadline + Self.cuttingDuration)
   }
 
-  /// What closing the sockets may take.
+  /// The time allowed for closing the sockets.
   private static let cuttingDuration = Duration.milliseconds(200)
 
   private func waitUntilEmpty(until deadline: ContinuousClock.Instant) {
     while counters.openStreams > 0, .now < deadline { SystemThread.pause(milliseconds: 5) }
   }
 
-  /// Ends what is still open, without a closing event, and the threads; returns when they have ended. Further calls of
-  /// any method do nothing.
+  /// Ends the open streams, without a closing event, and the threads; returns when they have ended. Further calls of
+  /// any method have no effect.
   package func stop() {
     isDraining.store(true, ordering: .releasing)
     for worker in workers { worker.send(.stop) }
@@ -169,33 +169,34 @@ package final class StreamHub: Sendable {
   private func worker(of id: StreamID) -> HubWorker { workers[index(of: id)] }
 }
 
-/// What a hub asks of its owner, and tells it. Every call comes on a hub thread, without a lock held: it may post, but
-/// should not take long, because all streams of that thread wait.
+/// The owner of a hub, which provides events and is notified. Every call is made on a hub thread, without a lock held:
+/// it may post, but should not take long, because all streams of that thread wait.
 package protocol StreamHubDelegate: Sendable {
-  /// The event for streams that have been silent, naming the last position posted before it, or the last of its channel
-  /// where that counts for itself. Asked at most once a second for each position and thread.
+  /// Returns the event for streams that have been silent, with the last position posted before it, or the last of its
+  /// channel if the channel counts positions of its own. Called at most once a second for each position and thread.
   func heartbeat(at position: UInt64) -> EventBytes
 
-  /// The last event of a stream that ends for `overflow`, `lifetime` or `shutdown`; no other reason is asked about.
+  /// Returns the last event of a stream that ends for `overflow`, `lifetime` or `shutdown`; it is not called for other
+  /// reasons.
   func closingEvent(_ reason: StreamEnd) -> EventBytes
 
-  /// Tells that a stream opened with `OverflowPolicy.coalesce` misses events from now on: the event at the position is
-  /// the first that it does not get, and it gets none of the later ones, of its channel or its own, until its owner has
-  /// answered `streamCaughtUp(_:)`. What is queued is still sent. Told once each time it begins to lag, and before
-  /// `StreamHub.settledPosition` comes to the position. Not told of a stream that is ending.
+  /// Reports that a stream opened with `OverflowPolicy.coalesce` misses events from now on: the event at the position
+  /// is the first that it does not get, and it gets none of the later ones, of its channel or its own, until its owner
+  /// has answered `streamCaughtUp(_:)`. Queued events are still sent. Called once each time the stream begins to lag,
+  /// and before `StreamHub.settledPosition` reaches the position. Not called for a stream that is ending.
   func streamLagged(_ id: StreamID, firstMissed position: UInt64)
 
-  /// Asks for what a lagging stream has missed, because everything that was queued for it has been sent. To be answered
-  /// by posting `Delivery.catchUp`, now or later; asked again after each answer that is not the last. A stream that
-  /// ends meanwhile needs no answer.
+  /// Asks for the events that a lagging stream has missed, because everything that was queued for it has been sent.
+  /// Answer by posting `Delivery.catchUp`, now or later; called again after each answer that is not the last. A stream
+  /// that ends in the meantime needs no answer.
   func streamCaughtUp(_ id: StreamID)
 
-  /// Tells the end of a stream, exactly once for each that was opened, once its socket is closed. `isDelivered` says
-  /// that the other side has acknowledged everything that was posted, and did not close before it had read that.
+  /// Reports the end of a stream, exactly once for each that was opened, once its socket is closed. `isDelivered` is
+  /// true if the peer has acknowledged everything that was posted, and did not close before it had read that.
   func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool)
 }
 
-/// One thing posted to a hub.
+/// One item posted to a hub.
 package enum Delivery: Sendable {
   /// Events for every stream that is in the channel by now.
   case channel(ChannelID, EventBytes)
@@ -203,18 +204,18 @@ package enum Delivery: Sendable {
   case stream(StreamID, EventBytes)
   /// The end, as `StreamEnd.ended`, of every stream that is in the channel by now, after one more event if given.
   case endChannel(ChannelID, EventBytes?)
-  /// The end of one stream, likewise.
+  /// The end of one stream, as `StreamEnd.ended`, after one more event if given.
   case endStream(StreamID, EventBytes?)
-  /// The end of one stream, likewise, but at once: what it has still to send is lost.
+  /// The immediate end of one stream, as `StreamEnd.ended`: its unsent data is lost.
   case cutStream(StreamID)
-  /// The answer to `StreamHubDelegate.streamCaughtUp(_:)`: bytes that stand for what a lagging stream has missed,
-  /// queued whatever their length, where there is memory for them; otherwise it ends. After the last answer the stream
-  /// gets what is posted later; before it, and while `isLast` is false, it gets nothing else, and once these bytes are
-  /// sent its owner is asked again. Ignored for a stream that is not lagging.
+  /// The answer to `StreamHubDelegate.streamCaughtUp(_:)`: bytes that replace what a lagging stream has missed, queued
+  /// whatever their length if there is memory for them; otherwise the stream ends. After the last answer the stream
+  /// gets what is posted later; before it, while `isLast` is false, it gets nothing else, and once these bytes are sent
+  /// its owner is asked again. Ignored for a stream that does not lag.
   case catchUp(StreamID, EventBytes?, isLast: Bool)
 
-  /// A stream, or every stream that is in a channel by now, misses the event of a position, because that is too long to
-  /// be made: it begins to lag there, or ends, as if too much waited for it.
+  /// A stream, or every stream that is in a channel by now, misses the event of a position because it is too long to be
+  /// made: the stream begins to lag there, or ends, as if too much waited for it.
   case streamMisses(StreamID, position: UInt64)
   case channelMisses(ChannelID, position: UInt64)
 
@@ -231,7 +232,7 @@ package enum Delivery: Sendable {
 ///
 /// It has to be used once: as an `HandlerResponse.stream`, or given back with `StreamHub.abandon(_:)`.
 package final class EventStream: Sendable {
-  /// The name under which events are posted for this stream alone, and its end is told.
+  /// The ID with which events are posted for this stream alone, and its end is reported.
   package let id: StreamID
   let worker: HubWorker
 
@@ -241,9 +242,9 @@ package final class EventStream: Sendable {
   }
 }
 
-/// Names one event stream of a hub; never used twice.
+/// The ID of one event stream of a hub; never reused.
 package struct StreamID: Hashable, Sendable {
-  /// Counts up from 1 in the order of opening.
+  /// The number, counting up in the order of reservation.
   package let number: UInt64
 
   package init(_ number: UInt64) {
@@ -251,62 +252,63 @@ package struct StreamID: Hashable, Sendable {
   }
 }
 
-/// Names a group of streams that get identical bytes. The owner of the hub chooses the numbers.
+/// The ID of a group of streams that get identical bytes. The owner of the hub chooses the numbers.
 package struct ChannelID: Hashable, Sendable {
   let number: UInt64
 
-  /// The channel with this number.
+  /// Creates the ID with a number.
   package init(_ number: UInt64) {
     self.number = number
   }
 }
 
-/// What a stream has been told when it is opened.
+/// The events that a stream already has when it is opened.
 package enum StreamBeginning: Hashable, Sendable {
-  /// Everything that was posted before: its heartbeats name the positions that are posted to the hub.
+  /// Everything that was posted before: its heartbeats report the positions that are posted to the hub.
   case posted
-  /// Everything that was posted to its channel, up to this position. The channel counts for itself, for what is posted
-  /// to it comes later than the hub's positions: heartbeats of its streams name the position of the last event of
-  /// theirs. Either all streams of a channel begin with `posted` or none does.
+  /// Everything that was posted to its channel, up to this position. The channel counts positions of its own, because
+  /// its events are posted later than the hub's positions: heartbeats of its streams report the position of their last
+  /// event. Either all streams of a channel begin with `posted` or none does.
   case position(UInt64)
-  /// Less: its channel counts for itself, and it lags from the beginning. Its owner is asked for what it misses, by
-  /// `StreamHubDelegate.streamCaughtUp(_:)`, once the prelude is sent, without `streamLagged(_:firstMissed:)` before.
+  /// Less than that: its channel counts positions of its own, and the stream lags from the beginning. Its owner is
+  /// asked for what it misses, by `StreamHubDelegate.streamCaughtUp(_:)`, once the prelude is sent, without
+  /// `streamLagged(_:firstMissed:)` before.
   case behind
 }
 
-/// What becomes of a stream for which more waits than `ServerLimits.pendingBytesPerStream`.
+/// The action for a stream for which more than `ServerLimits.pendingBytesPerStream` waits.
 package enum OverflowPolicy: Sendable {
-  /// It stays open and turns to lagging: what is queued is sent, later events are dropped, and once all is sent the
-  /// owner gives one catch-up in their place; see `StreamHubDelegate.streamLagged(_:firstMissed:)`.
+  /// The stream stays open and lags: queued events are sent, later ones are dropped, and once everything is sent the
+  /// owner provides one catch-up in their place; see `StreamHubDelegate.streamLagged(_:firstMissed:)`.
   case coalesce
-  /// What was not sent is dropped, and the stream ends as `StreamEnd.overflow` with a closing event.
+  /// Unsent events are dropped, and the stream ends as `StreamEnd.overflow` with a closing event.
   case disconnect
 }
 
-/// How a stream came to its end.
+/// The reason for which a stream ended.
 package enum StreamEnd: String, Sendable {
   /// The client closed its side, or its network went away, or it never took the stream.
   case clientGone
-  /// More waited for the reader than a stream may hold, and it was opened with `OverflowPolicy.disconnect`;
-  /// or there was no memory for what it missed.
+  /// More waited for the reader than a stream may hold, and it was opened with `OverflowPolicy.disconnect`; or there
+  /// was no memory for the catch-up.
   case overflow
   /// The owner ended it.
   case ended
-  /// It was open for as long as a stream may be.
+  /// It reached the maximum lifetime of a stream.
   case lifetime
   /// The hub was drained or stopped.
   case shutdown
-  /// The reader took nothing for too long.
+  /// The reader read nothing for too long.
   case stalled
 }
 
-/// Why a hub opened no stream.
+/// The reason why a hub did not open a stream.
 package enum StreamHubError: Error, Equatable {
-  /// As many streams are open as the limits allow.
+  /// The limit on open streams is reached.
   case tooManyStreams
-  /// As many streams of this client are open as the limits allow one.
+  /// The limit on open streams of this client is reached.
   case tooManyStreamsOfClient
-  /// The client, or all together, hold as much memory as they may.
+  /// The client, or all clients together, hold as much memory as they may.
   case noMemory
   /// The hub has been drained or stopped.
   case draining
@@ -317,12 +319,12 @@ final class HubCounters: Sendable {
   private let streams = Atomic<Int>(0)
   private let pending = Atomic<Int>(0)
   private let lagging = Atomic<Int>(0)
-  /// How long streams lagged.
+  /// The durations for which streams lagged.
   let lagDurations = DurationHistogram()
-  /// The share of the streams that each client has. Touched when a stream opens and ends, never by events.
+  /// The number of streams of each client. Accessed when a stream opens and ends, never by events.
   private let shares: Locked<FairShares<ClientAddress>>
 
-  /// Counts nothing yet. At most `streams.maximum` streams are open, `streams.perAddress` of one client.
+  /// Creates counts of 0. At most `streams.maximum` streams are open, `streams.perAddress` of one client.
   init(_ limits: ServerLimits) {
     shares = Locked(FairShares(ShareLimit(total: limits.streams, perClient: limits.streamsPerAddress)))
   }
@@ -333,7 +335,7 @@ final class HubCounters: Sendable {
 
   var laggingStreams: Int { lagging.load(ordering: .acquiring) }
 
-  /// Takes a place for a stream of a client. Throws where the client's share, or the total, is used up.
+  /// Counts a new stream of a client. Throws if the client's share, or the total, is used up.
   fileprivate func openStream(for client: ClientAddress) throws(StreamHubError) {
     switch shares.withLock({ $0.take(1, for: client) }) {
     case .perClient: throw .tooManyStreamsOfClient
@@ -342,7 +344,7 @@ final class HubCounters: Sendable {
     }
   }
 
-  /// Gives back the place of a stream that has ended.
+  /// Stops counting a stream that has ended.
   func closeStream(of client: ClientAddress) {
     streams.wrappingSubtract(1, ordering: .acquiringAndReleasing)
     shares.withLock { $0.giveBack(1, of: client) }

@@ -1,38 +1,39 @@
-/// One event stream on the hub thread it belongs to. There are thousands: every property counts.
+/// One event stream on the hub thread that it belongs to. There are thousands, so that the size of each property
+/// matters.
 final class Subscriber {
   let id: StreamID
-  /// Who reads it.
+  /// The client that reads the stream.
   let client: ClientAddress
   /// The hub's own descriptor; -1 until the connection has been taken over.
   var descriptor: Int32 = -1
   var isChunked = true
-  /// The kernel took less than it was given, and has not said since that there is room.
+  /// True if the kernel accepted less than it was given, and has not reported room since.
   var isBlocked = false
-  /// It is in the list of those to be flushed at the end of this slice.
+  /// True if the stream is in the list of those to flush at the end of this slice.
   var isTouched = false
-  /// It is in the list of those to be closed at the end of this slice.
+  /// True if the stream is in the list of those to close at the end of this slice.
   var isDoomed = false
-  /// Why no more events are taken; the queue still has to be sent.
+  /// The reason why no more events are accepted, while the queue still has to be sent; nil if they are.
   var ending: StreamEnd?
-  /// Whether the other side had everything when the end was decided; nil before.
+  /// True if the peer had everything when the end was decided; nil before.
   var wasDelivered: Bool?
-  /// Whether it misses events. Never while it is ending.
+  /// The state of missing events. Always `none` while the stream is ending.
   var lag = Lag.none
-  /// When it began to miss them, in milliseconds that may have wrapped around.
+  /// The time at which the lag began, in milliseconds that may have wrapped around.
   var lagBegan: UInt32 = 0
-  /// What becomes of it when too much waits.
+  /// The action if too much waits.
   let overflow: OverflowPolicy
   fileprivate(set) var channel: Channel?
   fileprivate var indexInChannel: Int32 = 0
   var queue = PendingQueue()
   var account: QueueAccount
   var slot: ConnectionSlot?
-  /// What the access log will say of it; nil where there is none.
+  /// The access log entry of the stream; nil if there is none.
   var access: AccessEntry?
   let openedSecond: Int32
-  /// When bytes last left, or began to wait.
+  /// The time at which bytes were last sent, or began to wait.
   var progressSecond: Int32
-  /// When the wait ends for being taken over, or, once it is ending, for being flushed.
+  /// The deadline for being taken over, or, once the stream is ending, for being flushed.
   var deadlineSecond: Int32
 
   init(_ opening: HubOpening, now: Int32, attachSeconds: Int) {
@@ -47,28 +48,29 @@ final class Subscriber {
 
   var isAttached: Bool { descriptor >= 0 }
 
-  /// Whether a broadcast may be sent without looking at the queue.
+  /// True if a broadcast may be sent without using the queue.
   var isClear: Bool { isAttached && isChunked && queue.isEmpty && !isBlocked && lag == .none }
 }
 
-/// Whether a stream misses events, and what its owner knows of it.
+/// The state of a stream that may miss events, including what its owner knows of it.
 enum Lag {
-  /// It gets every event.
+  /// The stream gets every event.
   case none
-  /// It gets none, and its owner has not been asked for a catch-up: there is still something to send.
+  /// The stream gets no events, and its owner has not been asked for a catch-up, because there is still something to
+  /// send.
   case behind
-  /// Everything is sent, and the owner has been asked.
+  /// Everything is sent, and the owner has been asked for the catch-up.
   case asked
 }
 
-/// The streams of one channel that belong to one hub thread, and the events of this slice that they have still to get.
+/// The streams of one channel that belong to one hub thread, and the events of this slice that they have yet to get.
 final class Channel {
   let id: ChannelID
   private(set) var members: [Subscriber] = []
   private(set) var batch: [EventBytes] = []
   private(set) var batchByteCount = 0
-  /// How far its members have been told, where the channel counts for itself; nil where it goes by what is posted to
-  /// the hub.
+  /// The position up to which its members have got everything, if the channel counts positions of its own; nil if it
+  /// uses those posted to the hub.
   private(set) var position: UInt64?
 
   init(id: ChannelID) {
@@ -81,7 +83,7 @@ final class Channel {
     members.append(subscriber)
   }
 
-  /// Order among members does not matter: the last takes the place of the one that leaves.
+  /// Removes a member. The order of members does not matter: the last one takes its place.
   func leave(_ subscriber: Subscriber) {
     let index = Int(subscriber.indexInChannel)
     assert(members[index] === subscriber)
@@ -92,7 +94,7 @@ final class Channel {
     if members.capacity > 4 * members.count + 64 { members = Array(members[...]) }
   }
 
-  /// Whether this is the first event of its batch.
+  /// Adds an event to the batch. Returns true if it is the first one.
   func add(_ event: EventBytes) -> Bool {
     batch.append(event)
     batchByteCount += event.framedCount
@@ -100,7 +102,7 @@ final class Channel {
     return batch.count == 1
   }
 
-  /// Has the channel count for itself, and its members told as far as a position.
+  /// Makes the channel count positions of its own, and advances it to a position.
   func move(to position: UInt64) {
     self.position = max(self.position ?? 0, position)
   }
@@ -111,7 +113,7 @@ final class Channel {
   }
 }
 
-/// The bytes that a stream has still to send: whole pieces, shared with other streams, the first of them maybe partly
+/// The bytes that a stream has yet to send: whole pieces, shared with other streams, of which the first may be partly
 /// sent. Without any input or output of its own.
 struct PendingQueue {
   private enum Piece {
@@ -123,21 +125,21 @@ struct PendingQueue {
   private var first = 0
   private var sentOfFirst = 0
   private var isFramed = true
-  /// How many bytes wait.
+  /// The number of bytes that wait.
   private(set) var byteCount = 0
 
   var isEmpty: Bool { byteCount == 0 }
 
-  /// How many bytes wait behind the piece that is being sent. A limit applies to these: one event may be longer than
-  /// the limit, and its reader is not slow for that.
+  /// The number of bytes that wait after the piece that is being sent. A limit applies to these: a single event may be
+  /// longer than the limit without its reader being slow.
   var backlogByteCount: Int { isEmpty ? 0 : byteCount - count(of: pieces[first]) + sentOfFirst }
 
-  /// What `backlogByteCount` will be when the event is added.
+  /// Returns the value of `backlogByteCount` after the event is added.
   func backlogByteCount(adding event: EventBytes) -> Int {
     isEmpty ? 0 : backlogByteCount + event.range(framed: isFramed).count
   }
 
-  /// Adds an event, of which `alreadySent` bytes have left; only the first piece may be cut like this.
+  /// Adds an event, of which `alreadySent` bytes have been sent; only the first piece may be partly sent.
   mutating func append(_ event: EventBytes, alreadySent: Int = 0) {
     assert(alreadySent == 0 || isEmpty)
     guard event.count > 0 else { return }
@@ -146,15 +148,15 @@ struct PendingQueue {
     byteCount += event.range(framed: isFramed).count - alreadySent
   }
 
-  /// Adds bytes that are not an event, and never dropped.
+  /// Adds bytes that are not an event, and are never dropped.
   mutating func append(_ bytes: [UInt8]) {
     guard !bytes.isEmpty else { return }
     pieces.append(.raw(bytes))
     byteCount += bytes.count
   }
 
-  /// Puts the response's head before everything that has been added, before any of it is sent, and settles how events
-  /// are sent.
+  /// Inserts the response's head before everything that has been added, before any of it is sent, and determines how
+  /// events are sent.
   mutating func begin(with head: [UInt8], framed: Bool) {
     assert(first == 0 && sentOfFirst == 0)
     isFramed = framed
@@ -162,7 +164,7 @@ struct PendingQueue {
     byteCount = pieces.reduce(0) { $0 + count(of: $1) }
   }
 
-  /// Copies what comes first into the buffer, as much as it holds, and gives the number of bytes.
+  /// Copies the first bytes into the buffer, as many as it holds, and returns their number.
   func copy(into buffer: UnsafeMutableRawBufferPointer) -> Int {
     var filled = 0
     var skipped = sentOfFirst
@@ -184,7 +186,7 @@ struct PendingQueue {
     return filled
   }
 
-  /// Takes away bytes that have left. An empty queue keeps no memory.
+  /// Removes bytes that have been sent. An empty queue keeps no memory.
   mutating func consume(_ count: Int) {
     byteCount -= count
     guard byteCount > 0 else {
@@ -202,7 +204,8 @@ struct PendingQueue {
     }
   }
 
-  /// Drops the events of which nothing has been sent; a partly sent one stays, so that what follows is still framed.
+  /// Drops the events of which nothing has been sent; a partly sent one stays, so that the following bytes are still
+  /// framed correctly.
   mutating func dropUnsentEvents() {
     let cut = sentOfFirst > 0 ? first : nil
     pieces = pieces.indices[first...].filter { index in
@@ -222,24 +225,24 @@ struct PendingQueue {
   }
 }
 
-/// What the ledger has for the queue of one event stream. Touched by the stream's hub thread alone.
+/// The reservation for the queue of one event stream. Touched by the stream's hub thread alone.
 ///
-/// A reader that reads at once never has more in its queue than is not counted, and costs nothing here. What more waits
-/// is counted in steps, so that the lock of the ledger is not taken for every event.
+/// A reader that reads immediately never has more in its queue than the uncounted bytes, and costs nothing here. Beyond
+/// that, bytes are counted in steps, so that the lock of the ledger is not taken for every event.
 struct QueueAccount {
   private static let step = 65_536
 
   private var reservation: MemoryReservation?
 
-  /// Nothing, or what was reserved for what the stream begins with.
+  /// Creates an account without a reservation, or with the one for the beginning of the stream.
   init(_ reservation: MemoryReservation? = nil) { self.reservation = reservation }
 
-  /// How many bytes are reserved for a queue of a length.
+  /// Returns the number of bytes reserved for a queue of a length.
   static func reserved(for byteCount: Int) -> Int {
     byteCount <= MemoryLedger.uncountedBytes ? 0 : (byteCount + step - 1) / step * step
   }
 
-  /// Has room for a queue of so many bytes. Throws where that is refused, and leaves what there was.
+  /// Makes room for a queue of so many bytes. Throws if that is refused, and leaves the reservation as it is.
   mutating func grow(
     to byteCount: Int, of client: ClientAddress, in ledger: MemoryLedger
   ) throws(MemoryRefusal) {
@@ -252,14 +255,14 @@ struct QueueAccount {
     }
   }
 
-  /// Gives back what a queue of so many bytes does not need.
+  /// Returns the bytes that a queue of so many bytes does not need.
   mutating func shrink(to byteCount: Int) {
     guard let reservation else { return }
     let wanted = Self.reserved(for: byteCount)
     if wanted == 0 {
       self.reservation = nil
     } else if wanted < reservation.byteCount {
-      // Less is never refused.
+      // A decrease is never refused.
       try? reservation.resize(to: wanted)
     }
   }

@@ -327,7 +327,7 @@ extension Store {
       rest = waiting
       guard goesOn else {
         let first = rest.popFirst().map { [$0] } ?? []
-        attempt = WriteAttempt(refusing: first, of: self, because: "other nodes write faster than this one can")
+        attempt = WriteAttempt(refusing: first, of: self, because: "other nodes kept appending first")
         break
       }
       attempt = self.attempt(&rest, limit: max(1, waiting.count >> min(overtaking.count, 20)), &times)

@@ -15,8 +15,8 @@ package enum StoreError: Error, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .journal(let error): "\(error)"
-    case .replay(let revision, let reason): "revision \(revision) of the journal cannot be carried out again: \(reason)"
-    case .storedSchema(let reason): "the schema that the store was written under: \(reason)"
+    case .replay(let revision, let reason): "revision \(revision) of the journal cannot be replayed: \(reason)"
+    case .storedSchema(let reason): "the stored schema is not valid: \(reason)"
     case .schema(let obstacles):
       "the store's objects do not fit the schema:\n" + obstacles.map { "  \($0)" }.joined(separator: "\n")
     }

@@ -766,7 +766,7 @@ package final class PostgresJournal: SharedJournal {
         ? nil : (writing: try result.integer(0, 0), count: try result.integer(0, 1), try result.bits(0, 2))
     }
     guard let (writing, count, contents) = head else {
-      throw JournalError.invalid("there is no such snapshot of revision \(snapshot.revision)")
+      throw JournalError.invalid("the snapshot of revision \(snapshot.revision) does not exist")
     }
     var link = JournalDigest.start
     for number in 0..<count {

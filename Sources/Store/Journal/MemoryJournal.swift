@@ -121,7 +121,7 @@ package final class MemoryJournal: TransactionJournal {
   /// See `TransactionJournal.readSnapshot(_:_:)`.
   package func readSnapshot(_ snapshot: JournalSnapshot, _ receive: ([UInt8]) throws -> Void) throws {
     let blocks = contents.withLock { $0.snapshots.first { $0.snapshot == snapshot }?.blocks }
-    guard let blocks else { throw JournalError.invalid("there is no such snapshot of revision \(snapshot.revision)") }
+    guard let blocks else { throw JournalError.invalid("the snapshot of revision \(snapshot.revision) does not exist") }
     for block in blocks { try receive(block) }
   }
 

@@ -226,7 +226,7 @@ package enum JournalError: Error, Hashable, Sendable, CustomStringConvertible {
     do {
       return try next()
     } catch {
-      throw .invalid("the state cannot be written down: \(error)")
+      throw .invalid("the state cannot be encoded: \(error)")
     }
   }
 }

@@ -96,7 +96,7 @@ package final class JournalCache: Sendable {
     journal.maintain()
     guard let other = try? origin.digest(at: newest), try journal.digest(at: newest) != other else { return }
     let error = JournalError.damaged(
-      place: journal.directory ?? "the cache", reason: "revision \(newest) is not what the journal has there")
+      place: journal.directory ?? "the cache", reason: "revision \(newest) differs from the journal's")
     giveUp("\(error)")
     throw error
   }

@@ -26,7 +26,7 @@ struct PeerRecords {
         } catch .unusable {
           return
         } catch .compacted {
-          shared.end(.otherHistory("the journal has forgotten what comes after revision \(revision)"))
+          shared.end(.otherHistory("the journal no longer has the records after revision \(revision)"))
           Thread.sleep(forTimeInterval: Self.pauseSeconds)
         } catch {
           Thread.sleep(forTimeInterval: Self.pauseSeconds)

@@ -126,7 +126,7 @@ package struct Recovery {
       do {
         return try read(snapshot)
       } catch {
-        remarks.append("the snapshot of revision \(snapshot.revision) is of no use: \(error)")
+        remarks.append("the snapshot of revision \(snapshot.revision) cannot be used: \(error)")
         progress.objects = 0
       }
     }
@@ -228,6 +228,6 @@ package struct RecoveryProgress: Hashable, Sendable, CustomStringConvertible {
   /// The progress as text, for logs and for an operator who waits.
   package var description: String {
     guard recordsInAll > 0 else { return "\(objects) objects read" }
-    return "\(objects) objects read, \(records) of \(recordsInAll) records carried out"
+    return "\(objects) objects read, \(records) of \(recordsInAll) records replayed"
   }
 }

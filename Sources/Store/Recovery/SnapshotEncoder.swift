@@ -115,7 +115,7 @@ enum KeptBlock {
     while !rest.isEmpty {
       guard let revision = rest.takeInteger(Revision.self), let milliseconds = rest.takeInteger(Int64.self),
         let count = rest.takeInteger(UInt64.self), let bytes = rest.take(Int(clamping: count))
-      else { throw StoredTextError(reason: "what was kept with commits is cut off", offset: rest.startIndex) }
+      else { throw StoredTextError(reason: "the attachments of commits are cut off", offset: rest.startIndex) }
       attachments.append(StoredAttachment(revision: revision, milliseconds: milliseconds, bytes: Array(bytes)))
     }
     return attachments

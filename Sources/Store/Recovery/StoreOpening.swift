@@ -27,7 +27,7 @@ struct StoreOpening {
   func run(schemaText: String?) throws(StoreError) -> [String] {
     if let schemaText, StoreMigration.isDue(store.journal, to: schemaText) {
       guard store.shared == nil else {
-        let reason = "it has another schema than this node; keyway store migrate takes it to one, for all nodes"
+        let reason = "it has another schema than this node; run 'keyway store migrate' to migrate it for all nodes"
         throw .journal(.unusable("the database: \(reason)"))
       }
       return try migrate(to: schemaText)
@@ -99,7 +99,7 @@ struct StoreOpening {
     store.adopt(Model(state: migration.state, revision: migration.revision), History(limits: store.limits))
     startKeeping(toldAfter: migration.revision)
     return migration.remarks
-      + ["the schema is another than the store's; its objects go on under it with revision \(migration.revision)"]
+      + ["the schema differs from the store's; the objects were migrated in revision \(migration.revision)"]
       + migration.report.changes.map { "the schema has changed: \($0)" }
   }
 }

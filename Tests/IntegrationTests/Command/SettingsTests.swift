@@ -124,7 +124,7 @@ struct SettingsTests {
       #expect(try child.exitStatus() == 0)
       let entries = try child.errors.split(separator: "\n").map { try Value(json: String($0)) }
       let ends = entries.filter { $0["message"].text == "recovered" }.map { $0["progress"].text ?? "" }
-      #expect(ends == (start == 1 ? [] : ["0 objects read, 1 of 1 records carried out"]), "\(child.errors)")
+      #expect(ends == (start == 1 ? [] : ["0 objects read, 1 of 1 records replayed"]), "\(child.errors)")
     }
   }
 

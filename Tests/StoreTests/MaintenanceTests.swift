@@ -70,7 +70,7 @@ struct MaintenanceTests {
     try folder.snapshot(at: 20, ofStateAt: 19)
     let report = try folder.verify()
     #expect(report.problems.count == 1 && report.goodThrough == 19)
-    #expect(report.problems.first?.reason.contains("another state") == true, "\(report.problems)")
+    #expect(report.problems.first?.reason.contains("differs from the state") == true, "\(report.problems)")
   }
 
   @Test("A damaged snapshot is a problem, and no reason to give anything up")

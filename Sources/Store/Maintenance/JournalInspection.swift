@@ -95,7 +95,7 @@ package struct JournalInspection: Sendable {
     starts = Self.starts(head, self.snapshots, schema)
     if starts.isEmpty {
       let from = head.map { ", from revision \($0.base) on" } ?? ""
-      problems.append(Problem(place: layout.snapshots, reason: "there is no whole snapshot to begin with\(from)"))
+      problems.append(Problem(place: layout.snapshots, reason: "there is no intact snapshot to begin with\(from)"))
     }
     self.problems = problems
   }
@@ -117,8 +117,8 @@ package struct JournalInspection: Sendable {
 
   private static func mark(of layout: JournalLayout, _ problems: inout [Problem]) -> DurableWatermark? {
     if let mark = DurableWatermark.read(layout) { return mark }
-    let reason = SystemFile.exists(layout.mark) ? "it is not whole" : "it is missing"
-    problems.append(Problem(place: layout.mark, reason: "\(reason); how far the journal was acknowledged is not known"))
+    let reason = SystemFile.exists(layout.mark) ? "it is incomplete" : "it is missing"
+    problems.append(Problem(place: layout.mark, reason: "\(reason); the last acknowledged revision is unknown"))
     return nil
   }
 
@@ -241,14 +241,14 @@ extension JournalInspection {
     var problems: [Problem] = []
     for snapshot in snapshots where snapshot.condition == .whole {
       guard let digest = reader.digests[snapshot.revision], digest != snapshot.header?.digest else { continue }
-      problems.append(Problem(place: snapshot.path, reason: "it is a state of other records than the journal has"))
+      problems.append(Problem(place: snapshot.path, reason: "its records differ from the journal's"))
     }
     guard let mark else { return problems }
     if mark.revision > reader.revision {
       problems.append(
         Problem(
           place: layout.database,
-          reason: "it is whole up to revision \(reader.revision), and \(mark.revision) was acknowledged"))
+          reason: "it is whole up to revision \(reader.revision), but revision \(mark.revision) was acknowledged"))
     } else if mark.revision > base ?? 0, let digest = reader.digests[mark.revision], digest != mark.digest {
       problems.append(
         Problem(place: "\(layout.database), revision \(mark.revision)", reason: "it is not what was acknowledged"))

@@ -18,7 +18,7 @@ package enum JournalInstallation {
     let lock = try DirectoryLock(layout)
     defer { withExtendedLifetime(lock) {} }
     guard replacing || isEmpty(layout) else {
-      throw .invalid("\(directory): there is a store already")
+      throw .invalid("\(directory): a store already exists")
     }
     let source = backup.header
     let head = JournalDatabase.Head(

@@ -92,7 +92,7 @@ struct JournalReplacement {
         }
       }
       guard copied == digest else {
-        throw JournalError.untrusted("\(draft): it is not what was copied; the disk may be at fault")
+        throw JournalError.untrusted("\(draft): it differs from what was copied; the disk may be faulty")
       }
     }
     try SystemFile(draft, O_RDWR).sync()

@@ -76,7 +76,7 @@ package struct StoreRestoration: Sendable {
     let file = try StoreError.of { () throws(JournalError) in try SnapshotFile(path: path) }
     let header = file.header
     if let schema, Schema.fingerprint(ofYAML: schema) != Schema.fingerprint(ofYAML: header.schema) {
-      throw .schema(["the backup was made under another schema; restore it as it is, and migrate it then"])
+      throw .schema(["the backup has another schema; restore it as it is, then migrate it"])
     }
     let identity = JournalIdentity(epoch: header.epoch, schema: header.schema)
     let objects = try count(file, path, Schema(stored: identity))

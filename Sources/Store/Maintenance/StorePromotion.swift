@@ -24,7 +24,7 @@ package struct StorePromotion: Sendable {
         throw .invalid("\(directory): this store follows no node; it takes writes already")
       }
       guard SQLiteJournal.exists(inDirectory: directory) else {
-        throw .unusable("\(directory): the store has not had a copy of \(leader) yet")
+        throw .unusable("\(directory): the store does not have a copy of \(leader) yet")
       }
       // Opened once, so that the last writes are in the database and verified.
       let journal = try SQLiteJournal(directory: directory, durability: .synced) {

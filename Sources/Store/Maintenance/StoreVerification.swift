@@ -83,7 +83,7 @@ package struct StoreVerification {
       guard isUnderstood, let problem = reader.problem else { return }
       if let mark = inspection.acknowledged, reader.revision >= mark {
         // The server would cut it off at the start.
-        report.remarks.append("\(problem); nobody was told of it, and it is cut off when the store is opened")
+        report.remarks.append("\(problem); it was not acknowledged, and is cut off when the store is opened")
         return
       }
       report.problems.append(problem)
@@ -113,17 +113,16 @@ package struct StoreVerification {
         do {
           _ = try model.commit(record.transaction())
         } catch let error as ModelError {
-          return fail("revision \(record.revision)", "it cannot be carried out again: \(error.detail)")
+          return fail("revision \(record.revision)", "it cannot be replayed: \(error.detail)")
         } catch {
-          return fail("revision \(record.revision)", "it cannot be understood: \(error)")
+          return fail("revision \(record.revision)", "it cannot be decoded: \(error)")
         }
         report.records += 1
         for snapshot in inspection.snapshots
         where snapshot.revision == model.revision && snapshot.condition == .whole {
           guard isSame(model.state, as: snapshot) else {
             return fail(
-              "snapshots/\(snapshot.name)", "it is another state than the records up to revision \(model.revision) make"
-            )
+              "snapshots/\(snapshot.name)", "it differs from the state of the records up to revision \(model.revision)")
           }
           report.comparedSnapshots += 1
         }

@@ -75,7 +75,7 @@ struct JournalOpening {
     guard mark.revision <= last else {
       throw .damaged(
         place: layout.database,
-        reason: "it ends with revision \(last), and \(mark.revision) was acknowledged")
+        reason: "it ends with revision \(last), but revision \(mark.revision) was acknowledged")
     }
     // A mark at or before the base was left by a power failure, and proves no more than the base does.
     let known = max(mark.revision, head.base)
@@ -100,7 +100,7 @@ struct JournalOpening {
       }
     } catch {
       guard case .damaged(let place, let reason) = error else { throw error }
-      remarks.append("cut off after revision \(end), which nobody was told of: \(place): \(reason)")
+      remarks.append("cut off the unacknowledged records after revision \(end): \(place): \(reason)")
       try database.write(head, removingAfter: end)
     }
     (last, tip) = (end, link)
@@ -113,7 +113,7 @@ struct JournalOpening {
     let file = try SystemFile(layout.mark, O_RDONLY)
     let mark = try DurableWatermark(contentsOf: file)
     if mark == nil {
-      remarks.append("\(layout.mark): it is not whole; how far the journal was acknowledged is not known")
+      remarks.append("\(layout.mark): it is incomplete; the last acknowledged revision is unknown")
     }
     return mark
   }

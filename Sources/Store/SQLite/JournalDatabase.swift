@@ -362,7 +362,7 @@ struct JournalDatabase: Sendable {
     }
     database.close()
     guard SystemFile.size(of: "\(path)-wal") == 0 else {
-      throw .untrusted("\(path): its log was not put in its place")
+      throw .untrusted("\(path): its log was not moved into the database")
     }
   }
 
@@ -386,7 +386,7 @@ struct JournalDatabase: Sendable {
           return .commit
         }
       }
-      guard let result else { throw JournalError.untrusted("\(path): a transaction gave nothing") }
+      guard let result else { throw JournalError.untrusted("\(path): a transaction returned no result") }
       return result
     }
   }

@@ -182,6 +182,6 @@ enum DatabaseHeader {
   static func missingLog(_ layout: JournalLayout) -> JournalError {
     .damaged(
       place: layout.databaseLog,
-      reason: "it is missing or empty, and the last transactions of the store are in it; a copy has to have all files")
+      reason: "it is missing or empty, but the last transactions of the store are in it; a copy must include all files")
   }
 }

@@ -117,7 +117,7 @@ package final class SQLiteJournal: TransactionJournal {
       throw .damaged(place: layout.database, reason: "it is missing")
     }
     guard !SystemFile.exists(layout.restoring) else {
-      throw .damaged(place: layout.restoring, reason: "a restore was interrupted here; make it again")
+      throw .damaged(place: layout.restoring, reason: "a restore was interrupted; run it again")
     }
   }
 
@@ -234,7 +234,7 @@ package final class SQLiteJournal: TransactionJournal {
   private func usable() throws(JournalError) -> (JournalDatabase, UInt64, JournalDigest) {
     try state.withLock { state throws(JournalError) in
       if state.isClosed { throw JournalError.unusable("the journal is closed") }
-      if mark == nil { throw JournalError.unusable("the journal was opened to be read") }
+      if mark == nil { throw JournalError.unusable("the journal was opened read-only") }
       if let untrustedReason = state.untrustedReason { throw JournalError.untrusted(untrustedReason) }
       return (state.database, state.last, state.tip)
     }

@@ -54,7 +54,7 @@ package struct SnapshotFile: Sendable {
     do {
       header = try JSONDecoder().decode(Header.self, from: Data(content))
     } catch {
-      throw .damaged(place: path, reason: "its header is not one")
+      throw .damaged(place: path, reason: "its header is not valid")
     }
     self.path = path
   }
@@ -135,7 +135,7 @@ package struct SnapshotFile: Sendable {
     init(_ path: String) throws(JournalError) {
       file = try SystemFile(path, O_RDONLY)
       guard try file.read(magic.count) == magic else {
-        throw .damaged(place: path, reason: "it does not begin as a snapshot of this version does")
+        throw .damaged(place: path, reason: "it is not a snapshot of this version")
       }
       offset = magic.count
     }
@@ -144,16 +144,16 @@ package struct SnapshotFile: Sendable {
     mutating func next() throws(JournalError) -> [UInt8]? {
       var head = try file.read(12)[...]
       guard let length = head.takeInteger(UInt32.self).map({ Int($0) }), let link = head.takeInteger(UInt64.self) else {
-        throw damaged("it ends")
+        throw damaged("it is truncated")
       }
       let size = try file.size()
-      guard length <= maximumBlock, offset + 12 + length <= size else { throw damaged("a length is wrong, or it ends") }
+      guard length <= maximumBlock, offset + 12 + length <= size else { throw damaged("a length is too large") }
       let content = try file.read(length)
       digest = digest.linked(to: content)
       guard digest.value == link else { throw damaged("it is not what was written") }
       offset += 12 + length
       guard length == 0 else { return content }
-      guard offset == size else { throw damaged("something follows the end") }
+      guard offset == size else { throw damaged("there is data after the end") }
       return nil
     }
 
@@ -208,7 +208,7 @@ package struct StoredSnapshot: Hashable, Sendable {
       found = file.header
       try file.read { _ in }
       let isNamed = file.header.revision == revision
-      condition = isNamed ? .whole : .damaged("\(path): it is of revision \(file.header.revision)")
+      condition = isNamed ? .whole : .damaged("\(path): its header has revision \(file.header.revision)")
     } catch {
       guard SystemFile.exists(path) else { return nil }
       condition = .damaged("\(error)")
@@ -223,13 +223,13 @@ package struct StoredSnapshot: Hashable, Sendable {
     if revision < head.base {
       condition = .unused("it is from before revision \(head.base), where the records begin")
     } else if header.epoch != head.epoch {
-      condition = .unused("it is of epoch \(header.epoch)")
+      condition = .unused("it belongs to epoch \(header.epoch)")
     } else if header.schema != head.schema {
-      condition = .unused("it is of another schema")
+      condition = .unused("it has another schema")
     } else if revision > last, revision > acknowledged {
       condition = .unused("it is from after revision \(last), where the records end")
     } else if revision == head.base, header.digest != head.baseDigest {
-      condition = .unused("it is of other records")
+      condition = .unused("it belongs to other records")
     }
   }
 }

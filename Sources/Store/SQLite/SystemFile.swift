@@ -23,7 +23,7 @@ final class SystemFile: Sendable {
   /// Returns the size in bytes.
   func size() throws(JournalError) -> Int {
     var status = stat()
-    guard fstat(descriptor, &status) == 0 else { throw Self.failure(path, "cannot be looked at") }
+    guard fstat(descriptor, &status) == 0 else { throw Self.failure(path, "cannot be examined") }
     return Int(status.st_size)
   }
 

@@ -169,23 +169,23 @@ package struct Condition: Hashable, Sendable {
 extension Condition {
   /// A connection was closed immediately after it was accepted.
   package static let connections = Condition(
-    "connections", "connections are closed as they come: connections.maximum or connections.perAddress is met")
+    "connections", "new connections are closed: connections.maximum or connections.perAddress is reached")
   /// A descriptor was needed and none was available.
   package static let descriptors = Condition(
     "descriptors", "no descriptor is left, and connections are closed: raise the limit of the process (ulimit -n)",
     level: .error)
   /// A stream was refused.
-  package static let streams = Condition("streams", "streams are refused: a limit of open streams is met")
+  package static let streams = Condition("streams", "streams are refused: a limit of open streams is reached")
   /// A live query was refused.
   package static let queries = Condition(
-    "queries", "live queries are refused: queries.maximum or queries.rows is met")
+    "queries", "live queries are refused: queries.maximum or queries.rows is reached")
   /// A request was refused because too many were waiting.
   package static let overload = Condition(
-    "overload", "requests are refused: more waits than the limits of queues and memory allow")
+    "overload", "requests are refused: a limit of queues or memory is reached")
   /// A stream was closed because its client read nothing.
   package static let stalled = Condition(
     "stalled", "streams are cut: their clients read nothing for streams.stallSeconds")
   /// A stream was ended because too much data was waiting for its client.
   package static let overflow = Condition(
-    "overflow", "streams are ended: more waits for their clients than streams.pendingBytes or memory.clientBytes allow")
+    "overflow", "streams are ended: data for their clients exceeds streams.pendingBytes or memory.clientBytes")
 }

@@ -196,7 +196,7 @@ package enum HTTPServerError: Error, Equatable, CustomStringConvertible {
       "cannot listen on \(host) port \(port): \(String(cString: strerror(errno)))"
     case .cannotListenAt(let path, let reason): "cannot listen on '\(path)': \(reason)"
     case .noProxy(let text):
-      "access.proxies: '\(text)' is no address, no range such as 10.0.0.0/8, and not unix"
+      "access.proxies: '\(text)' is not an address, a range such as 10.0.0.0/8, or unix"
     case .readsUnchecked: "the program was linked wrongly: it must define recv for libmicrohttpd"
     case .outOfResources: "no memory, threads or descriptors left to start"
     }

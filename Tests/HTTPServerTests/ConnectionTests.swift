@@ -159,7 +159,7 @@ import Testing
     let client = try test.client()
     client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n")
     for _ in 0..<64 { client.send(String(repeating: "x", count: 65_536)) }
-    #expect(client.readResponse().body == "malformed(Content-Length is not digits alone)")
+    #expect(client.readResponse().body == "malformed(Content-Length does not consist of digits only)")
     #expect(client.readToEnd() == "" && client.isAtEnd)
   }
 

@@ -130,7 +130,7 @@ package final class SocketFile: Sendable {
   /// Throws `cannotListenAt` if a process does listen, or if the path is anything other than a socket.
   fileprivate static func listen(at path: String) throws(HTTPServerError) -> (descriptor: Int32, file: SocketFile) {
     guard let address = address(of: path) else {
-      throw .cannotListenAt(path: path, reason: "a path of 1 to \(maximumPathBytes) bytes follows 'unix:'")
+      throw .cannotListenAt(path: path, reason: "'unix:' must be followed by a path of 1 to \(maximumPathBytes) bytes")
     }
     try removeStale(path, address)
     let flags = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
@@ -164,7 +164,7 @@ package final class SocketFile: Sendable {
     var status = stat()
     guard lstat(path, &status) == 0 else { return }
     guard status.st_mode & S_IFMT == S_IFSOCK else {
-      throw .cannotListenAt(path: path, reason: "there is a file already, and it is no socket")
+      throw .cannotListenAt(path: path, reason: "the file exists, and it is not a socket")
     }
     let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard probe >= 0 else { throw failure(path) }

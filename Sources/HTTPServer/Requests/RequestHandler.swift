@@ -104,21 +104,21 @@ package enum RequestDefect: Error, Equatable, CaseIterable, CustomStringConverti
   /// The defect as text, for the client.
   package var description: String {
     switch self {
-    case .requestLine: "the first line is a method, a target and a version, with one space between them"
-    case .method: "the method is no token"
+    case .requestLine: "the first line is not a method, a target and a version with one space between them"
+    case .method: "the method is not a token"
     case .target: "the request target is malformed"
-    case .lineEnd: "a line of the head does not end with CR LF, or has one of them inside"
-    case .fieldName: "the name of a header field is no token with a colon right behind it"
+    case .lineEnd: "a line of the head does not end with CR LF, or contains a CR or LF elsewhere"
+    case .fieldName: "the name of a header field is not a token with a colon immediately after it"
     case .fieldValue: "the value of a header field has a control character"
     case .foldedLine: "a header line begins with white space"
-    case .missingHost: "there is no Host"
+    case .missingHost: "the Host header field is missing"
     case .repeatedHost: "there is more than one Host"
     case .host: "the Host is neither a name nor an address"
-    case .contentLength: "Content-Length is not digits alone"
+    case .contentLength: "Content-Length does not consist of digits only"
     case .repeatedContentLength: "there is more than one Content-Length"
-    case .bothLengths: "the length of the body is ambiguous: either Content-Length or chunks"
-    case .transferCodingInHTTP10: "HTTP/1.0 has no Transfer-Encoding"
-    case .chunkSize: "the size of a chunk is not up to 15 hexadecimal digits"
+    case .bothLengths: "the length of the body is ambiguous: use either Content-Length or chunks"
+    case .transferCodingInHTTP10: "HTTP/1.0 does not support Transfer-Encoding"
+    case .chunkSize: "the size of a chunk is not 1 to 15 hexadecimal digits"
     case .chunkEnd: "a chunk does not end with CR LF"
     }
   }

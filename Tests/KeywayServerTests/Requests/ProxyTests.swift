@@ -90,6 +90,6 @@ import Testing
   @Test("What names no proxy is refused at the start")
   func mistakes() {
     let error = #expect(throws: HTTPServerError.self) { try TestServer(objects: []) { $0.access.proxies = ["proxy"] } }
-    #expect(error.map { "\($0)" }?.contains("access.proxies: 'proxy' is no address") == true)
+    #expect(error.map { "\($0)" }?.contains("access.proxies: 'proxy' is not an address") == true)
   }
 }

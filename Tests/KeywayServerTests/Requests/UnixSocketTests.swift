@@ -72,7 +72,7 @@ import Testing
     }
     try "mine".write(toFile: path, atomically: true, encoding: .utf8)
     let error = #expect(throws: HTTPServerError.self) { try server(path) }
-    #expect(error.map { "\($0)" }?.contains("is no socket") == true)
+    #expect(error.map { "\($0)" }?.contains("is not a socket") == true)
     #expect(try String(contentsOfFile: path, encoding: .utf8) == "mine")
     for path in ["", folder.path + "/" + String(repeating: "x", count: 120), folder.path + "/none/k.sock"] {
       #expect(throws: HTTPServerError.self) { try server(path) }

@@ -12,12 +12,12 @@ package struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
   let place: Place
   /// True for `https`: the node is reached through whatever ends TLS in front of it.
   let isSecure: Bool
-  /// What `Host` says of it (RFC 9110 §7.2).
+  /// The value of the `Host` field for it (RFC 9110 §7.2).
   let authority: String
-  /// As it was written.
+  /// The address as it was written.
   package let description: String
 
-  /// The address that a text is; throws a fault that says what is wrong with it.
+  /// Creates the address that a text denotes. Throws a fault that says what is wrong with the text.
   package init(_ text: String) throws(NodeFault) {
     description = text
     if text.hasPrefix("unix:") {
@@ -58,18 +58,18 @@ package struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
 struct NodeToken: Sendable {
   private let file: String?
 
-  /// The token in a file, or `ClusterOptions.none`.
+  /// Creates a token that is read from a file; `ClusterOptions.none` stands for no file.
   init(file: String) { self.file = file == ClusterOptions.none ? nil : file }
 
-  /// True if there is a file.
+  /// True if a token file is set.
   var isThere: Bool { file != nil }
 
-  /// What a request to the other node has of it; nothing where there is none. The file is read each time, so that a
-  /// token can be replaced before it expires. Throws a fault by which nothing was sent, where that cannot be read or
-  /// does not have one token.
+  /// The header fields that carry the token in a request to the other node; empty if no file is set. The file is read
+  /// on each access, so that the token can be replaced before it expires. Throws a fault with `isUnsent` if the file
+  /// cannot be read or does not hold exactly one token.
   var fields: [(name: String, value: String)] { get throws(NodeFault) { try fields(named: .authorization) } }
 
-  /// Returns the same in another field, for a request whose own credentials are a client's.
+  /// Returns the token in another header field, for a request whose own credentials are a client's.
   func fields(named name: HTTPField.Name) throws(NodeFault) -> [(name: String, value: String)] {
     guard let file else { return [] }
     guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {

@@ -1,18 +1,18 @@
 import KeywayServer
 package import Outbound
 
-/// A client for requests to one other node, over plain HTTP or TLS as its address says. Any thread; each waits for its
-/// answer.
+/// A client for requests to one other node, over plain HTTP or TLS, depending on its address. Any thread may call it;
+/// each call blocks until its answer arrives.
 package final class NodeClient: Sendable {
   /// The address of the other node.
   package let address: NodeAddress
   private let link: any NodeLink
 
-  /// The time that a new connection is waited for.
+  /// The default time limit for making a new connection.
   package static let connectTime = Duration.seconds(2)
 
-  /// Makes a client that keeps at most `idleLimit` connections, and waits at most `connectTime` for a new one. Requests
-  /// to an `https` address go through `outbound`.
+  /// Creates a client that keeps at most `idleLimit` idle connections and spends at most `connectTime` on making a new
+  /// one. Requests to an `https` address go through `outbound`.
   package init(
     _ address: NodeAddress, keeping idleLimit: Int, connecting connectTime: Duration = NodeClient.connectTime,
     by outbound: OutboundClient
@@ -26,7 +26,8 @@ package final class NodeClient: Sendable {
 
   deinit { link.cut() }
 
-  /// Returns the answer to a request, of at most `limit` bytes, every part of which comes within `silence`.
+  /// Sends a request and returns its answer, whose body has at most `limit` bytes. Throws if no part of the answer
+  /// arrives for `silence`.
   func send(_ request: NodeRequest, silence: Duration, limit: Int) throws(NodeFault) -> NodeAnswer {
     var body: [UInt8] = []
     var answer = try send(request, silence: silence) { piece throws(NodeFault) in
@@ -37,15 +38,15 @@ package final class NodeClient: Sendable {
     return answer
   }
 
-  /// Returns the answer to a request, whose content is given to `receive` as it comes.
+  /// Sends a request and returns its answer. Passes the content to `receive` as it arrives.
   func send(
     _ request: NodeRequest, silence: Duration, _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
   ) throws(NodeFault) -> NodeAnswer {
     try link.send(request, silence: silence, receive)
   }
 
-  /// Returns the answer to a request that does the second time what it does the first: it is sent once more if the
-  /// connection, perhaps a kept one that was closed meanwhile, is lost.
+  /// Sends an idempotent request and returns its answer. Sends it once more if the connection is lost, for example
+  /// because a kept connection was closed meanwhile.
   func sendRepeatable(_ request: NodeRequest, silence: Duration, limit: Int) throws(NodeFault) -> NodeAnswer {
     do throws(NodeFault) {
       return try send(request, silence: silence, limit: limit)
@@ -55,62 +56,63 @@ package final class NodeClient: Sendable {
     }
   }
 
-  /// Returns the answer to a request: with the events that follow it if it is a stream of them, else whole, of at most
-  /// `limit` bytes.
+  /// Sends a request and returns its answer: with its events if it is an event stream, otherwise complete, with a body
+  /// of at most `limit` bytes.
   func open(
     _ request: NodeRequest, silence: Duration, limit: Int
   ) throws(NodeFault) -> (answer: NodeAnswer, events: (any NodeStream)?) {
     try link.open(request, silence: silence, limit: limit)
   }
 
-  /// Ends all requests under way; those that are sent from now on fail.
+  /// Cancels all requests under way. Later requests fail.
   package func cut() { link.cut() }
 }
 
-/// The way by which requests reach one other node. Any thread; each waits for its answer.
+/// A transport for requests to one other node. Any thread may call it; each call blocks until its answer arrives.
 protocol NodeLink: Sendable {
-  /// Returns the answer to a request, every part of which comes within `silence`; its content is given to `receive` as
-  /// it comes.
+  /// Sends a request and returns its answer. Passes the content to `receive` as it arrives. Throws if no part of the
+  /// answer arrives for `silence`.
   func send(
     _ request: NodeRequest, silence: Duration, _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
   ) throws(NodeFault) -> NodeAnswer
 
-  /// Returns the answer to a request: with the events that follow it if it is a stream of them, else whole, of at most
-  /// `limit` bytes.
+  /// Sends a request and returns its answer: with its events if it is an event stream, otherwise complete, with a body
+  /// of at most `limit` bytes.
   func open(
     _ request: NodeRequest, silence: Duration, limit: Int
   ) throws(NodeFault) -> (answer: NodeAnswer, events: (any NodeStream)?)
 
-  /// Ends all requests under way, but not the streams that were opened; requests fail from now on.
+  /// Cancels all requests under way, but not the streams that were opened. Later requests fail.
   func cut()
 }
 
-/// The events of another node's stream, as they come. One thread at a time reads; when nothing refers to it any more,
-/// its connection is closed.
+/// The events of another node's stream, as they arrive. One thread at a time reads. The connection is closed when the
+/// last reference to the stream goes.
 protocol NodeStream: Sendable {
-  /// The descriptor to poll for input: it is readable when something has come, or the stream has ended.
+  /// The descriptor to poll for input. It is readable when data has arrived or the stream has ended.
   var descriptor: Int32 { get }
 
-  /// True once everything was received and nothing more comes.
+  /// True once everything was received and no more data can arrive.
   var isFinished: Bool { get }
 
-  /// Waits for content, and returns it; empty at the end.
+  /// Waits for content and returns it; empty at the end of the stream.
   func receive(before deadline: ContinuousClock.Instant) throws(NodeFault) -> [UInt8]
 
-  /// Returns the content that has come; empty at the end, nil if nothing came.
+  /// Returns the content that has arrived so far, without waiting: empty at the end of the stream, nil if nothing has
+  /// arrived.
   func receiveNow() throws(NodeFault) -> [UInt8]?
 }
 
-/// Why another node gave no answer.
+/// The reason why a request to another node failed.
 package struct NodeFault: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What happened, in words.
+  /// A description of the failure.
   package let reason: String
-  /// Whether the other node has certainly not received the request whole, so that nothing was carried out.
+  /// True if the other node has certainly not received the whole request, so that nothing was carried out.
   package let isUnsent: Bool
-  /// Whether the other node was reached, and said nothing in time: it may be there, and slow.
+  /// True if the other node was reached and did not answer in time. It may be running, but slow.
   package let isSilence: Bool
 
-  /// A fault, by default after the request may have been received.
+  /// Creates a fault; by default one after which the request may have been received.
   package init(_ reason: String, isUnsent: Bool = false, isSilence: Bool = false) {
     self.reason = reason
     self.isUnsent = isUnsent

@@ -2,10 +2,10 @@ import HTTPServer
 import KeywayServer
 import Support
 
-/// The threads on which requests are passed on, and the connections on which they go, by node; what is sent together
-/// has both of its own. All are made with the first request: most servers have no other node.
+/// The threads that forward requests, and the connections that they use, by node. Batches of writes have threads and
+/// connections of their own. All are created for the first request, since most servers have no other node.
 ///
-/// `state` is all that changes, under its lock, which is held for a look.
+/// `state` holds all mutable state. Its lock is held only briefly.
 final class NodeClients: Sendable {
   private struct State {
     var clients: [NodeAddress: NodeClient] = [:]
@@ -18,21 +18,21 @@ final class NodeClients: Sendable {
   private let makeClient: @Sendable (NodeAddress) -> NodeClient
   private let state = Locked(State())
 
-  /// The most nodes to which connections are kept.
+  /// The maximum number of nodes to which connections are kept.
   private static let clientCount = 100
 
-  /// Of threads within these limits; `makeClient` makes the client of a node.
+  /// Creates the threads lazily, within the given limits; `makeClient` creates the client of a node.
   init(_ limits: ClusterOptions.ForwardingLimits, _ makeClient: @escaping @Sendable (NodeAddress) -> NodeClient) {
     (self.limits, self.makeClient) = (limits, makeClient)
   }
 
-  /// How many requests wait for a connection or another node's answer.
+  /// The number of requests that wait for a connection or another node's answer.
   var waitingCount: Int {
     let (pool, batchers) = state.withLock { ($0.pool, $0.batchers.values) }
     return (pool.map { $0.waitingCount + $0.runningCount } ?? 0) + batchers.reduce(0) { $0 + $1.count }
   }
 
-  /// The threads; nil once stopped.
+  /// Returns the thread pool; nil once stopped.
   func pool() -> ReadingPool? {
     state.withLock { state in
       guard !state.isStopped else { return nil }
@@ -41,12 +41,12 @@ final class NodeClients: Sendable {
     }
   }
 
-  /// The client of a node; nil once stopped.
+  /// Returns the client of a node; nil once stopped.
   func client(of address: NodeAddress) -> NodeClient? {
     state.withLock { state in
       guard !state.isStopped else { return nil }
       if let client = state.clients[address] { return client }
-      // What is under way keeps its client.
+      // Requests under way keep a reference to their client.
       if state.clients.count >= Self.clientCount { state.clients = [:] }
       let client = makeClient(address)
       state.clients[address] = client
@@ -54,13 +54,13 @@ final class NodeClients: Sendable {
     }
   }
 
-  /// What sends writes to a node together, made where there is none; nil once stopped, and where there are as many
-  /// nodes as may be.
+  /// Returns the batcher that sends writes to a node, and creates it if necessary. Returns nil once stopped, or if the
+  /// maximum number of nodes have a batcher already.
   func batcher(of address: NodeAddress, make: (NodeClient) -> WriteBatcher) -> WriteBatcher? {
     state.withLock { state in
       guard !state.isStopped else { return nil }
       if let batcher = state.batchers[address] { return batcher }
-      // Those that have nothing to do end their threads here.
+      // Batchers without work are dropped, which ends their threads.
       if state.batchers.count >= Self.clientCount { state.batchers = state.batchers.filter { $0.value.count > 0 } }
       guard state.batchers.count < Self.clientCount else { return nil }
       let batcher = make(makeClient(address))
@@ -69,7 +69,7 @@ final class NodeClients: Sendable {
     }
   }
 
-  /// Ends what is under way.
+  /// Cancels the requests under way.
   func stop() {
     let (clients, batchers, pool) = state.withLock { state in
       state.isStopped = true

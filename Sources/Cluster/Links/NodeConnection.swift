@@ -1,16 +1,16 @@
 import Glibc
 import KeywayServer
 
-/// A connection to another node. One thread at a time uses it; any thread may cut it.
+/// A connection to another node. One thread at a time uses it; any thread may call `cut()`.
 final class NodeConnection: Sendable {
-  /// When something has to be over.
+  /// The time by which an operation must finish.
   typealias Deadline = ContinuousClock.Instant
 
   let descriptor: Int32
-  /// How much is received at once. The C library tidies its whole heap when twice as much is freed.
+  /// The maximum number of bytes received at once. The C library trims its whole heap when twice as much is freed.
   private static let pieceBytes = 1 << 15
 
-  /// Connects. Throws a fault by which nothing was sent.
+  /// Connects to a node. Throws a fault with `isUnsent`.
   init(_ address: NodeAddress, before deadline: Deadline) throws(NodeFault) {
     switch address.place {
     case .socket(let path): descriptor = try Self.connect(path, address, deadline)
@@ -20,16 +20,17 @@ final class NodeConnection: Sendable {
 
   deinit { close(descriptor) }
 
-  /// Ends what is being sent or received.
+  /// Shuts down the connection, which ends a send or receive in progress.
   func cut() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// Whether the other side has kept it open and sent nothing unasked.
+  /// True if the other side has kept the connection open and has not sent any unsolicited data.
   var isOpen: Bool {
     var byte: UInt8 = 0
     return recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) < 0 && errno == EAGAIN
   }
 
-  /// Sends all bytes. Throws a fault: what the kernel has not taken whole, no server carries out.
+  /// Sends all bytes. Throws a fault with `isUnsent`: no server carries out a request that the kernel did not accept
+  /// whole.
   func send(_ bytes: [UInt8], before deadline: Deadline) throws(NodeFault) {
     var sent = 0
     while sent < bytes.count {
@@ -46,7 +47,7 @@ final class NodeConnection: Sendable {
     }
   }
 
-  /// The next bytes that come; none at the end.
+  /// Waits for the next bytes and returns them; empty at the end.
   func receive(before deadline: Deadline) throws(NodeFault) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: Self.pieceBytes)
     while true {
@@ -63,7 +64,7 @@ final class NodeConnection: Sendable {
     }
   }
 
-  /// What has come by now; nil where nothing has, none at the end.
+  /// Returns the bytes that have arrived, without waiting: nil if none have, empty at the end.
   func receiveNow() throws(NodeFault) -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: Self.pieceBytes)
     let count = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, Int32(MSG_DONTWAIT)) }
@@ -75,7 +76,8 @@ final class NodeConnection: Sendable {
     return bytes
   }
 
-  /// Has the kernel find out, within half a minute, that the other machine is gone, where nothing is sent.
+  /// Enables TCP keep-alive, so that the kernel detects within half a minute that the other machine is gone although
+  /// nothing is sent.
   func watchPeer() {
     let options: [(level: Int32, name: Int32, value: Int32)] = [
       (SOL_SOCKET, SO_KEEPALIVE, 1), (Int32(IPPROTO_TCP), TCP_KEEPIDLE, 10), (Int32(IPPROTO_TCP), TCP_KEEPINTVL, 5),
@@ -83,7 +85,7 @@ final class NodeConnection: Sendable {
     ]
     for option in options {
       var value = option.value
-      // A socket of the file system has none of TCP's, and needs none.
+      // A Unix domain socket has no TCP options, and needs none.
       _ = setsockopt(descriptor, option.level, option.name, &value, socklen_t(MemoryLayout<Int32>.size))
     }
   }
@@ -123,7 +125,7 @@ final class NodeConnection: Sendable {
     }
   }
 
-  /// Tries the addresses of a host in the order in which the system gives them.
+  /// Tries the addresses of a host in the order in which the resolver returns them.
   private static func connect(
     _ host: String, _ port: String, _ address: NodeAddress, _ deadline: Deadline
   ) throws(NodeFault) -> Int32 {

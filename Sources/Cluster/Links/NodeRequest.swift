@@ -6,7 +6,7 @@ import KeywayServer
 /// A request to another node.
 struct NodeRequest: Sendable {
   var method: String
-  /// Path and query, as they are sent.
+  /// The path and the query, as they are sent.
   var target: String
   /// The fields besides `Host` and `Content-Length`; none has a line break in it.
   var fields: [(name: String, value: String)] = []
@@ -17,14 +17,14 @@ struct NodeRequest: Sendable {
     self.target = target
   }
 
-  /// The same with what nodes call it.
+  /// Returns the request with the name of its write, in `Keyway-Request`.
   func naming(_ write: PassedWrite) -> NodeRequest {
     var request = self
     request.fields.append((HTTPField.Name.keywayRequest.rawName, write.field))
     return request
   }
 
-  /// As it goes over the wire (RFC 9112).
+  /// Returns the request as it is sent over the wire (RFC 9112).
   func bytes(to address: NodeAddress) -> [UInt8] {
     var head = "\(method) \(target) HTTP/1.1\r\nHost: \(address.authority)\r\n"
     for field in fields { head += "\(field.name): \(field.value)\r\n" }
@@ -36,13 +36,14 @@ struct NodeRequest: Sendable {
 
   // MARK: A client's request
 
-  /// What a write says of itself in fields, to the node that carries it out.
+  /// The header fields of a client's write that are forwarded to the node that carries it out.
   static let writeFields: [HTTPField.Name] = [
     .ifMatch, .ifNoneMatch, .contentType, .accept, .idempotencyKey, .keywayWriter, .keywayLifetime, .keywayCursor,
   ]
 
   /// Creates a client's request as it is forwarded to the node that answers it: with its body, its id, the address that
-  /// it came from, and the named fields. `hasCredentials` says that the other node has to know who asks.
+  /// it came from, and the named fields. Includes the client's credentials if `hasCredentials`, for a node that
+  /// authenticates clients.
   init(passing request: borrowing Request, fields names: [HTTPField.Name], hasCredentials: Bool) {
     self.init(request.method.rawValue, Target.originForm(of: request.target))
     for name in names {
@@ -64,14 +65,14 @@ struct NodeRequest: Sendable {
   }
 }
 
-/// What another node answers.
+/// The answer of another node.
 struct NodeAnswer: Sendable {
   let status: Int
-  /// In the order in which they came.
+  /// The header fields, in the order in which they arrived.
   let fields: [(name: String, value: String)]
   var body: [UInt8] = []
 
-  /// The value of a field, whatever the case of its name; nil where there is none.
+  /// The value of a field, looked up without regard to case; nil if the answer does not have it.
   subscript(name: String) -> String? {
     let name = name.lowercased()
     return fields.first { $0.name.lowercased() == name }?.value
@@ -83,10 +84,10 @@ struct NodeAnswer: Sendable {
 
 /// Answers of other nodes on their way back to clients.
 ///
-/// Another node may be broken, replaced or taken over, and what it sends must not become something else under this
-/// server's name: a page, a cookie, a redirection. So only what a node of this program answers passes, and nothing of
-/// it by default: a status that the program gives, the fields below, and content that is JSON. (Events of a stream go
-/// another way, as events: `StreamRelay`.)
+/// Another node may be broken, replaced or compromised, and its answer must not become a page, a cookie or a
+/// redirection under this server's name. So only what a node of this program answers is forwarded, and nothing by
+/// default: a status that the program uses, the fields listed below, and content that is JSON. (The events of a stream
+/// are forwarded as events, by `StreamRelay`.)
 extension NodeAnswer {
   /// The maximum size of an answer to a forwarded request, in bytes.
   static let largestBytes = 256 << 20
@@ -99,9 +100,9 @@ extension NodeAnswer {
   private static let contentTypes = ["application/json", "application/problem+json"]
   private static let eventStream = "text/event-stream"
 
-  /// Returns the answer as this node gives it to the client whose request it forwarded. An error of the other node
-  /// (5xx) names the state of that one, which may still read its store; its client is told that of this node. Throws a
-  /// fault if a node does not answer like this.
+  /// Returns the answer as this node gives it to the client whose request it forwarded. Omits `Keyway-Cursor` from a
+  /// server error (5xx): it names the state of the other node, which may still be reading its store, and the client
+  /// gets this node's state instead. Throws a fault if the answer is not one that a node gives.
   func passedBack() throws(NodeFault) -> Response {
     guard Self.statuses.contains(status) else { throw Self.malformed("has the status \(status)") }
     try checkContentType()
@@ -118,7 +119,7 @@ extension NodeAnswer {
   }
 
   /// Returns the answer to a HEAD request, as this node gives it: the head of a stream, or the length of the content
-  /// that it stands for. Throws as `passedBack` does.
+  /// that GET would return. Throws as `passedBack` does.
   func headPassedBack() throws(NodeFault) -> Response {
     let response = try passedBack()
     if status == 200, isEventStream { return Response(streamHead: response.fields) }
@@ -126,7 +127,7 @@ extension NodeAnswer {
     return Response(status: response.status, fields: response.fields, withholding: contentCount)
   }
 
-  /// The code of the problem that the answer is; nil if it is not one.
+  /// The code of the problem that the answer reports; nil if the answer is not a problem.
   var problemCode: ProblemCode? {
     guard let value = try? Value(json: body), case .object(let members) = value,
       case .string(let type)? = members["type"]

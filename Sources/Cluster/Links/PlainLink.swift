@@ -1,11 +1,11 @@
 import KeywayServer
 import Support
 
-/// The way to a node that speaks plain HTTP, on connections of its own that are kept. Any thread; each waits for its
-/// answer.
+/// A transport to a node over plain HTTP, on connections that are kept for reuse. Any thread may call it; each call
+/// blocks until its answer arrives.
 ///
-/// A request is sent once. It is sent once more, on a new connection, only where the first connection was kept from an
-/// earlier request and has not taken it whole, so that the other node certainly did not receive it.
+/// A request is sent once. It is sent again, on a new connection, only if the first connection was kept from an earlier
+/// request and did not accept the whole request, so that the other node certainly did not receive it.
 final class PlainLink: NodeLink {
   private struct Idle {
     let connection: NodeConnection
@@ -20,16 +20,17 @@ final class PlainLink: NodeLink {
 
   private let address: NodeAddress
   private let state = Locked(State())
-  /// The most connections that are kept.
+  /// The maximum number of idle connections.
   private let idleLimit: Int
 
-  /// The time for which one is kept: shorter than servers keep theirs, so that they seldom close one that is about to
-  /// be used.
+  /// The time for which an idle connection is kept. It is shorter than a server's, so that servers seldom close a
+  /// connection that is about to be reused.
   private static let idleTime = Duration.seconds(4)
-  /// The time that connecting may take.
+  /// The time limit for connecting.
   private let connectTime: Duration
 
-  /// A client that keeps so many connections, and waits so long for a new one.
+  /// Creates a link that keeps at most `idleLimit` idle connections and spends at most `connectTime` on making a new
+  /// one.
   init(_ address: NodeAddress, keeping idleLimit: Int, connecting connectTime: Duration) {
     self.address = address
     self.connectTime = connectTime
@@ -150,37 +151,37 @@ final class PlainLink: NodeLink {
   }
 }
 
-/// Reads answers from a connection to another node (RFC 9112), within a limit of bytes for their heads.
+/// Reads answers from a connection to another node (RFC 9112), with a limit on the size of their heads.
 private struct NodeReader {
   private let connection: NodeConnection
   private let silence: Duration
   private var buffer: [UInt8] = []
   private var position = 0
 
-  /// The most bytes of a head, and of a line between chunks.
+  /// The maximum size of a head, and of a line between chunks, in bytes.
   private static let headBytes = 1 << 16
 
-  /// A reader to which something must come within `silence`, again and again.
+  /// Creates a reader. A read fails if no data arrives for `silence`.
   init(_ connection: NodeConnection, silence: Duration) {
     self.connection = connection
     self.silence = silence
   }
 
-  /// Whether everything that came was read.
+  /// True if all received bytes were consumed.
   var isEmpty: Bool { position == buffer.count }
 
-  /// What came behind what was read.
+  /// The received bytes that were not consumed.
   var rest: ArraySlice<UInt8> { buffer[position...] }
 
-  /// Reads the head of an answer, and no more.
+  /// Reads the head of an answer, without its content.
   mutating func head() throws(NodeFault) -> NodeAnswer {
     var answer = try anyHead()
-    // Those say that another comes (RFC 9110 §15.2).
+    // Informational (1xx) responses precede the final one (RFC 9110 §15.2).
     while (100..<200).contains(answer.status) { answer = try anyHead() }
     return answer
   }
 
-  /// Reads an answer to a method; its content is given to `receive` as it comes.
+  /// Reads the answer to a request with a method. Passes the content to `receive` as it arrives.
   mutating func answer(
     to method: String, _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
   ) throws(NodeFault) -> NodeAnswer {
@@ -189,7 +190,7 @@ private struct NodeReader {
     return answer
   }
 
-  /// Reads the content of the answer to a method whose head was read.
+  /// Reads the content of an answer whose head was read; `method` is that of the request.
   mutating func content(
     of answer: NodeAnswer, to method: String, _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
   ) throws(NodeFault) {
@@ -246,7 +247,8 @@ private struct NodeReader {
     }
   }
 
-  /// A line without its end. `bytes` counts what was read of the head.
+  /// Reads a line, and returns it without its terminator. Adds the bytes that were read to `bytes`, which counts the
+  /// head.
   private mutating func line(_ bytes: inout Int) throws(NodeFault) -> String {
     var text: [UInt8] = []
     while true {
@@ -272,23 +274,23 @@ private struct NodeReader {
   private static var strange: NodeFault { NodeFault("the answer is not HTTP as a node speaks it") }
 }
 
-/// The events of a stream that comes in chunks on a connection of its own.
+/// The events of a chunked stream, on a connection of its own.
 private final class PlainStream: NodeStream {
   private struct State {
     var chunks = ChunkedContent()
-    /// Bytes that came with the head of the answer.
+    /// The bytes that arrived with the head of the answer.
     var first: ArraySlice<UInt8>
     /// True once the other node has closed the connection.
     var isClosed = false
 
-    /// Takes the chunks out of bytes. Nil if they have no content and do not end the stream.
+    /// Decodes chunks. Returns nil if the bytes have no content and do not end the stream.
     mutating func content(of bytes: ArraySlice<UInt8>) throws(NodeFault) -> [UInt8]? {
       var content: [UInt8] = []
       try chunks.take(bytes, into: &content)
       return content.isEmpty && !chunks.isOver ? nil : content
     }
 
-    /// Takes the bytes that came with the head.
+    /// Decodes the bytes that arrived with the head. Returns nil if they have no content.
     mutating func takeFirst() throws(NodeFault) -> [UInt8]? {
       defer { first = [] }
       return first.isEmpty ? nil : try content(of: first)
@@ -298,7 +300,7 @@ private final class PlainStream: NodeStream {
   private let connection: NodeConnection
   private let state: Locked<State>
 
-  /// Makes the stream of a connection, from the bytes that came behind the head of the answer.
+  /// Creates the stream of a connection; `first` are the bytes that arrived after the head of the answer.
   init(_ connection: NodeConnection, _ first: ArraySlice<UInt8>) {
     self.connection = connection
     state = Locked(State(first: first))
@@ -339,26 +341,26 @@ private final class PlainStream: NodeStream {
   }
 }
 
-/// Takes the content out of chunks that come in pieces of any size (RFC 9112 §7.1).
+/// A decoder of chunked content that arrives in pieces of any size (RFC 9112 §7.1).
 struct ChunkedContent {
   private enum Place {
     case size, content, contentEnd, trailer
   }
 
   private var place = Place.size
-  /// What has come of a line.
+  /// The received part of an incomplete line.
   private var line: [UInt8] = []
-  /// How much of the present chunk is still to come.
+  /// The number of bytes of the present chunk that have not arrived.
   private var rest = 0
 
-  /// Lines between chunks are not longer, in bytes.
+  /// The maximum length of a line between chunks, in bytes.
   private static let lineLimit = 4_096
 
-  /// Whether the last chunk has come.
+  /// True once the last chunk and its trailer have arrived.
   private(set) var isOver = false
 
-  /// Appends what is content in the next bytes; what comes after the last chunk is none. Throws where they are not
-  /// chunks.
+  /// Appends the content in the next bytes to `content`, and ignores bytes after the last chunk. Throws if the bytes
+  /// are not chunks.
   mutating func take(_ bytes: ArraySlice<UInt8>, into content: inout [UInt8]) throws(NodeFault) {
     var index = bytes.startIndex
     while index < bytes.endIndex, !isOver {

@@ -3,10 +3,10 @@ import KeywayServer
 import Outbound
 import Support
 
-/// The way to a node behind TLS, through the client for outbound requests.
+/// A transport to a node over TLS, through the client for outbound requests.
 final class SecureLink: NodeLink {
   private struct State {
-    /// Requests whose answer is waited for.
+    /// The requests that wait for their answer.
     var waiting: [ObjectIdentifier: OutboundTransfer] = [:]
     var isCut = false
   }
@@ -16,7 +16,7 @@ final class SecureLink: NodeLink {
   private let outbound: OutboundClient
   private let state = Locked(State())
 
-  /// Makes the way to an `https` address.
+  /// Creates a link to an `https` address.
   init(_ address: NodeAddress, connecting connectTime: Duration, by outbound: OutboundClient) {
     (self.address, self.connectTime, self.outbound) = (address, connectTime, outbound)
   }
@@ -98,7 +98,7 @@ final class SecureLink: NodeLink {
     of transfer: OutboundTransfer, _ answer: NodeAnswer, _ method: String, _ silence: Duration,
     _ receive: (ArraySlice<UInt8>) throws(NodeFault) -> Void
   ) throws(NodeFault) {
-    // Without a length, an answer that was cut short looks like a whole one.
+    // Without a length, a truncated answer looks complete.
     let hasNone = method == "HEAD" || answer.status == 204 || answer.status == 304
     guard hasNone || answer["Content-Length"] != nil || answer["Transfer-Encoding"] != nil else {
       throw NodeFault("the answer does not say how long it is")
@@ -116,13 +116,13 @@ final class SecureLink: NodeLink {
   }
 }
 
-/// The events of a stream behind TLS.
+/// The events of a stream that arrives over TLS.
 private final class SecureStream: NodeStream {
   private let transfer: OutboundTransfer
   private let address: NodeAddress
   private let wake: WakeDescriptor
 
-  /// Makes the stream of a transfer. Nil if the system has no descriptor left.
+  /// Creates the stream of a transfer. Returns nil if the system has no descriptor left.
   init?(_ transfer: OutboundTransfer, _ address: NodeAddress) {
     guard let wake = WakeDescriptor() else { return nil }
     (self.transfer, self.address, self.wake) = (transfer, address, wake)
@@ -142,7 +142,7 @@ private final class SecureStream: NodeStream {
   }
 
   func receiveNow() throws(NodeFault) -> [UInt8]? {
-    // Before the look: what comes after it wakes again.
+    // Reset before reading: data that arrives later wakes the reader again.
     wake.reset()
     do throws(OutboundFault) {
       return try transfer.contentNow()
@@ -153,7 +153,7 @@ private final class SecureStream: NodeStream {
 }
 
 extension NodeFault {
-  /// The fault of a request to a node behind TLS.
+  /// Creates the fault of a request to a node over TLS.
   fileprivate init(_ fault: OutboundFault, of address: NodeAddress) {
     switch fault.kind {
     case .unreachable, .untrusted: self.init("\(address) cannot be reached: \(fault.reason)", isUnsent: true)

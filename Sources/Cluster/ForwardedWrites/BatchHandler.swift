@@ -4,15 +4,15 @@ import KeywayServer
 import Store
 import Support
 
-/// `POST /v1/nodes/writes`: writes that another node passes on, several at once.
+/// `POST /v1/nodes/writes`: writes that another node forwards, several at once.
 ///
-/// Each goes the way of every request, through the router, with its own token, limits and counts. That a node sends it
-/// says only that its name, `Keyway-Request`, can be believed.
+/// Each is handled like any other request, by the router, with its own token, limits and counts. That a node sends it
+/// means only that its name, `Keyway-Request`, is trusted.
 struct BatchHandler: Sendable {
-  /// The journal that this node shares with the one that sends the batch; nil where it shares none.
+  /// The journal that this node shares with the sender of the batch; nil if it shares none.
   let journal: (any SharedJournal)?
 
-  /// Answers a batch. Throws `malformed-request` where the body is none.
+  /// Answers a batch. Throws `malformed-request` if the body is not a batch.
   func writes(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     _ = try Body.mediaType(of: request, among: [WriteBatch.mediaType])
@@ -40,8 +40,8 @@ struct BatchHandler: Sendable {
     }
   }
 
-  /// Returns the place that the sender of a batch has come to, if it says so and has the same epoch: it gets the
-  /// records since.
+  /// Returns the position that the sender of a batch has reached, if the request states it and has the same epoch. The
+  /// sender then gets the records after it.
   private func place(named request: borrowing Request) -> HandedPlace? {
     guard let field = request.header(.keywayRecords), let place = HandedPlace(field),
       place.cursor.epoch == journal?.identity.epoch
@@ -49,7 +49,7 @@ struct BatchHandler: Sendable {
     return place
   }
 
-  /// Throws where a request is in a batch that is not what nodes pass on: a write, and with a name.
+  /// Throws if a request is in a batch and is not what nodes forward: a write with a name.
   static func check(_ request: borrowing Request, _ route: Route) throws(Problem) {
     guard request.isCarried else { return }
     guard route.isForwarded, request.method != .get, request.method != .head, request.method != .options else {
@@ -61,18 +61,18 @@ struct BatchHandler: Sendable {
   }
 }
 
-/// The answers to the requests of a batch, as they come in any order: the batch is answered with the last of them.
+/// The answers to the requests of a batch, which arrive in any order. The batch is answered when the last one is there.
 ///
-/// The body of each is counted in the share of its own client until all are there, and together they are bounded: where
-/// that of a write that was done would be too much, the write is answered without it, as it is where its client may
-/// hold no more memory, or asks again what became of it. So nobody hears that nothing happened, and nothing is asked
-/// for again.
+/// Each body counts in the share of its own client until all are there, and together they are bounded. If the body of a
+/// successful write would exceed the limit, the write is answered without it, as it also is if its client may not hold
+/// more memory or asks again what became of the write. So no client is told that nothing happened, and no write is sent
+/// again.
 final class BatchAnswers: Sendable {
   private struct State {
     var answers: [NodeAnswer?]
     var missing: Int
     var bodyBytes = 0
-    /// What clients hold for the bodies.
+    /// The memory that is reserved for the bodies, for each client.
     var memory: [MemoryReservation] = []
   }
 
@@ -81,8 +81,8 @@ final class BatchAnswers: Sendable {
   private let handed: @Sendable () -> HandedRecords?
   private let respond: @Sendable (Response) -> Void
 
-  /// For so many requests, with at most `limit` bytes of bodies; `respond` gets the answer to the batch. `handed` gives
-  /// the records that go with it, once all of it is done.
+  /// Creates the answers to `count` requests, with at most `limit` bytes of bodies; `respond` receives the answer to
+  /// the batch. `handed` returns the records to send with it, once all requests are done.
   init(
     of count: Int, limit: Int = WriteBatch.mostAnswerBytes, handed: @escaping @Sendable () -> HandedRecords? = { nil },
     _ respond: @escaping @Sendable (Response) -> Void
@@ -93,7 +93,7 @@ final class BatchAnswers: Sendable {
     self.respond = respond
   }
 
-  /// The answer to one of them, by its place in the batch.
+  /// Adds the answer to the request at an index in the batch.
   func add(_ response: Response, at index: Int) {
     let all = state.withLock { state -> [NodeAnswer]? in
       var response = response

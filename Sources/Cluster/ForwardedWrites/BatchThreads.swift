@@ -3,21 +3,21 @@ import HTTPServer
 import KeywayServer
 import Support
 
-/// The threads that send jobs in batches, as a `BatchSchedule` says: one sends a batch, waits for its answer and hands
-/// that out, so that a job takes no thread of its own. A thread is made when it is needed, and stays.
+/// The threads that send jobs in batches, as a `BatchSchedule` decides. One thread sends a batch, waits for its answer
+/// and distributes it, so that a job needs no thread of its own. A thread is created on demand and stays.
 final class BatchThreads<Job: Sendable>: Sendable {
   private struct State {
     var schedule: BatchSchedule<Job>
     var threads: [SystemThread] = []
-    /// Threads that wait, and those that were woken and have not come yet.
+    /// The number of threads that wait, and of those that were woken and do not run yet.
     var waiting = 0
     var woken = 0
-    /// Whether one of those that wait has a time at which it looks for what is held up.
+    /// True if one of the waiting threads has a deadline at which it checks for delayed batches.
     var isWatched = false
     var isStopped = false
   }
 
-  /// What the threads share. It outlives the object as long as one of them has something to do.
+  /// The state that the threads share. It outlives the object as long as one of them runs.
   private final class Work: Sendable {
     let state: Locked<State>
     let limit: Int
@@ -35,7 +35,8 @@ final class BatchThreads<Job: Sendable>: Sendable {
       self.send = send
     }
 
-    /// Has a thread come where there is something for one to do. Under the lock. False where there is no thread at all.
+    /// Wakes or creates a thread if there is something to do. Call it under the lock. Returns false if there is no
+    /// thread at all.
     func call(_ state: inout State) -> Bool {
       guard state.woken == 0, let time = state.schedule.begins(at: now()), time == 0 || !state.isWatched else {
         return true
@@ -51,7 +52,7 @@ final class BatchThreads<Job: Sendable>: Sendable {
       return true
     }
 
-    /// What each thread does.
+    /// Runs the loop of one thread.
     func run() {
       state.withLock { $0.woken -= 1 }
       while true {
@@ -89,7 +90,8 @@ final class BatchThreads<Job: Sendable>: Sendable {
 
   private let work: Work
 
-  /// No thread yet. `send` is called on one of them with the jobs of a batch, and returns when all are done.
+  /// Creates the object without a thread. `send` is called on one of the threads with the jobs of a batch, and returns
+  /// when all are done.
   init(
     _ limits: BatchSchedule<Job>.Limits, now: @escaping @Sendable () -> UInt64 = { UInt64(SystemClock.nanoseconds) },
     send: @escaping @Sendable ([Job]) -> Void
@@ -99,28 +101,29 @@ final class BatchThreads<Job: Sendable>: Sendable {
 
   deinit { stop() }
 
-  /// Has a job sent, in its turn. False where too many wait, of all clients or of this one.
+  /// Queues a job for sending. Returns false if too many jobs wait, of all clients or of this one.
   func submit(_ job: Job, bytes: Int, of client: ClientAddress) -> Bool {
     work.state.withLock { state in
       guard !state.isStopped, state.schedule.enqueue(job, bytes: bytes, of: client) else { return false }
       if work.call(&state) { return true }
-      // The system has no thread for the first; what waits is this one alone.
+      // The system could not create the first thread, so this is the only job that waits.
       _ = state.schedule.removeWaiting()
       return false
     }
   }
 
-  /// How many jobs wait or are being done.
+  /// The number of jobs that wait or are being sent.
   var count: Int { work.state.withLock { $0.schedule.waitingCount + $0.schedule.runningCount } }
 
-  /// Lets go of what waits, has `cut` end what is under way, and returns when that has ended. The first call counts.
+  /// Drops the waiting jobs, calls `cut` to cancel those under way, and returns when they have ended. Only the first
+  /// call has an effect.
   func stop(_ cut: () -> Void = {}) {
     let (threads, jobs) = work.state.withLock { state in
       state.isStopped = true
       defer { state.threads = [] }
       return (state.threads, state.schedule.removeWaiting())
     }
-    // They are destroyed without a lock: what a job holds may do anything when it goes.
+    // Destroyed outside the lock, since the deinitializer of what a job holds may do anything.
     withExtendedLifetime(jobs) {}
     cut()
     for _ in threads { work.wakes.signal() }
@@ -128,36 +131,36 @@ final class BatchThreads<Job: Sendable>: Sendable {
   }
 }
 
-/// Which of the writes that wait go next, and when: decides, and does nothing by itself.
+/// The schedule of the writes that wait: decides which go next and when, and has no side effects.
 ///
-/// What waits goes at once while fewer than two batches are under way, and gathers otherwise: the second gathers while
-/// the other node commits the first. A batch that has had no answer for some time no longer counts, so that one that is
-/// held up holds up no other; within the number of connections. Clients take turns.
+/// Waiting jobs are sent at once while fewer than two batches are under way, and are collected otherwise: the second
+/// batch is collected while the other node commits the first. A batch without an answer for some time no longer counts,
+/// so that a delayed batch does not delay others, within the number of connections. Clients take turns.
 struct BatchSchedule<Job: Sendable>: Sendable {
-  /// What is allowed.
+  /// The limits of a schedule.
   struct Limits: Sendable {
-    /// The most jobs of a batch.
+    /// The maximum number of jobs in a batch.
     var jobs = WriteBatch.mostRequests
-    /// Their most bytes.
+    /// The maximum size of a batch, in bytes.
     var bytes = WriteBatch.mostBytes
-    /// The most batches under way.
+    /// The maximum number of batches under way.
     var connections: Int
-    /// The most jobs that wait.
+    /// The maximum number of jobs that wait.
     var waiting: Int
-    /// Those of one client.
+    /// The maximum number of waiting jobs of one client.
     var waitingPerClient: Int
   }
 
-  /// Jobs that go together.
+  /// Jobs that are sent together.
   struct Batch: Sendable {
     let number: Int
     let jobs: [(job: Job, client: ClientAddress)]
   }
 
-  /// What a thread is to do.
+  /// The next step of a thread.
   enum Step: Sendable {
     case send(Batch)
-    /// Nothing before this time, unless something comes or ends; nil: nothing.
+    /// Wait until this time, unless a job arrives or a batch ends; nil means without a limit.
     case wait(until: UInt64?)
   }
 
@@ -166,44 +169,44 @@ struct BatchSchedule<Job: Sendable>: Sendable {
     let byteCount: Int
   }
 
-  /// So many batches gather nothing behind them.
+  /// The number of batches under way from which on jobs are collected.
   static var usual: Int { 2 }
-  /// After so many nanoseconds without an answer a batch does not count.
+  /// The time without an answer after which a batch no longer counts, in nanoseconds.
   static var patience: UInt64 { 20_000_000 }
 
   private let limits: Limits
   private var queue: FairQueue<ClientAddress, Waiting>
-  /// When the batches were begun that are under way.
+  /// The start times of the batches under way, by number.
   private var begun: [Int: UInt64] = [:]
   private var lastNumber = 0
 
-  /// Nothing waits.
+  /// Creates an empty schedule.
   init(_ limits: Limits) {
     self.limits = limits
     queue = FairQueue(
       threads: limits.connections * limits.jobs, limit: limits.waiting, limitPerClient: limits.waitingPerClient)
   }
 
-  /// How many jobs wait.
+  /// The number of jobs that wait.
   var waitingCount: Int { queue.waitingCount }
-  /// How many jobs were sent and are not finished.
+  /// The number of jobs that were sent and are not finished.
   var runningCount: Int { queue.runningCount }
-  /// How many batches are under way.
+  /// The number of batches under way.
   var batchCount: Int { begun.count }
 
-  /// Takes in a job. False where too many wait.
+  /// Adds a job. Returns false if too many wait.
   mutating func enqueue(_ job: Job, bytes: Int, of client: ClientAddress) -> Bool {
     queue.enqueue(Waiting(job: job, byteCount: bytes), of: client)
   }
 
-  /// When a batch may be sent: 0 at once, nil not before one ends or something comes.
+  /// Returns the time when a batch may be sent: 0 for at once, nil if not before a batch ends or a job arrives.
   func begins(at now: UInt64) -> UInt64? {
     guard queue.hasNext, begun.count < limits.connections else { return nil }
     let ends = begun.values.map { $0 + Self.patience }.filter { $0 > now }
     return ends.count < Self.usual ? 0 : ends.min()
   }
 
-  /// What is to be done at a time.
+  /// Returns the next step at a time, and counts a batch that it returns as under way.
   mutating func next(at now: UInt64) -> Step {
     guard let time = begins(at: now), time == 0 else { return .wait(until: begins(at: now)) }
     var jobs: [(job: Job, client: ClientAddress)] = []
@@ -218,12 +221,12 @@ struct BatchSchedule<Job: Sendable>: Sendable {
     return .send(Batch(number: lastNumber, jobs: jobs))
   }
 
-  /// A batch is done.
+  /// Removes a finished batch.
   mutating func finish(_ batch: Batch) {
     guard begun.removeValue(forKey: batch.number) != nil else { return assertionFailure("the batch is not under way") }
     for job in batch.jobs { queue.finish(job.client) }
   }
 
-  /// Forgets all that wait, and gives them.
+  /// Removes and returns all jobs that wait.
   mutating func removeWaiting() -> [Job] { queue.removeWaiting().map(\.job) }
 }

@@ -5,11 +5,11 @@ import KeywayServer
 import Outbound
 import Store
 
-/// The writes of a follower: all go to the node that it follows.
+/// The writes of a follower, which are all forwarded to its leader.
 ///
-/// A write that may have been received, and has no answer, is sent again for some seconds: the other node does it the
-/// first time that it gets the name, and answers the second time what came of it. Where that cannot be found out, the
-/// client is told that it is not known whether the write was done.
+/// A write that may have been received and has no answer is sent again for some seconds: the leader carries it out when
+/// it first receives the name, and afterwards answers with the outcome. If the outcome cannot be found out, the client
+/// is told that it is not known whether the write was done.
 struct LeaderWrites: Sendable {
   private let forwarder: WriteForwarder
   private let address: NodeAddress
@@ -17,8 +17,8 @@ struct LeaderWrites: Sendable {
   private let following: Following
   private let staleMilliseconds: UInt64
 
-  /// Creates the rules for a store that follows; `answers` has those that wait for it. For as long as `asking` the
-  /// other node is asked what became of a write that it has not answered.
+  /// Creates the rules for a store that follows another; `answers` holds the answers that wait for it. For at most
+  /// `asking`, the leader is asked for the outcome of a write that it has not answered.
   init(
     _ options: ClusterOptions, store: Store, following: Following, answers: RevisionWaits, asking: Duration,
     by outbound: OutboundClient
@@ -46,7 +46,7 @@ struct LeaderWrites: Sendable {
         .leaderUnreachable,
         "\(address) takes the writes, and nothing was heard of it for nodes.staleSeconds; nothing was changed")
     }
-    // A follower of this one has named it already.
+    // A follower of this node may have named the write already.
     let write = try PassedWrite(of: request) ?? PassedWrite(since: store.cursor(store.revision))
     let rules = Rules(
       address: address, following: following, fields: names, isRevocation: route.position(of: .sub) != nil)
@@ -56,7 +56,7 @@ struct LeaderWrites: Sendable {
     return response
   }
 
-  /// Ends what is under way.
+  /// Cancels the requests under way.
   func stop() { forwarder.stop() }
 
   private struct Rules: ForwardingRules {
@@ -74,8 +74,7 @@ struct LeaderWrites: Sendable {
     func response(_ response: Response, to answer: NodeAnswer) -> Response? {
       var response = response
       for name in fields { response.fields[name] = answer[name.rawName] }
-      // Revocations have no revision that could be waited for. Where they cannot be had now, they come with the
-      // records.
+      // Revocations have no revision to wait for. If they cannot be fetched now, they arrive with the records.
       if isRevocation, response.status.kind == .successful { try? following.takeRevocations() }
       return response
     }

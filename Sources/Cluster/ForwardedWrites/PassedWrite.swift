@@ -4,36 +4,37 @@ import KeyValueModel
 import KeywayServer
 import Support
 
-/// The name of a write that one node passes on to another: the field `Keyway-Request` of that request.
+/// The name of a write that one node forwards to another: the field `Keyway-Request` of that request.
 ///
-/// The id is random, made by the node that the client asked, and stands in the attachment of the commit that does the
-/// write. So a write that was sent to two nodes, or twice, can be told to be one by every reader of the journal.
+/// The id is random. The node that the client addressed creates it, and it is part of the attachment of the commit that
+/// carries out the write. So every reader of the journal recognizes a write that was sent to two nodes, or twice, as
+/// one write.
 struct PassedWrite: Hashable, Sendable {
   /// The id of the write.
   let id: WriteID
-  /// The state of the node that made the id, then: the write can have been done by later commits alone.
+  /// The state of the node that created the id, at that time: only later commits can have carried out the write.
   let since: Cursor
-  /// True if the node that gets it is to carry it out itself, and to pass it on no further.
+  /// True if the node that receives it must carry it out itself and not forward it further.
   var isFinal = false
-  /// True if it was sent before, and no answer came.
+  /// True if it was sent before without an answer.
   var isAgain = false
 
   private static let finalWord = "final"
   private static let againWord = "again"
 
-  /// Creates a new name in a state.
+  /// Creates a name with a new id, made in a state.
   init(since: Cursor) {
     (id, self.since) = (.random(), since)
   }
 
-  /// Reads the name in a request; nil if the write is a client's own. Throws `malformed-query`.
+  /// Reads the name in a request; nil if a client sent the write. Throws `malformed-query`.
   init?(of request: borrowing Request) throws(Problem) {
     guard let field = request.header(.keywayRequest) else { return nil }
     try self.init(field)
   }
 
-  /// Reads the value of a field: the id as 32 hexadecimal digits, the state, and the words that hold, each behind a
-  /// blank. Throws `malformed-query`.
+  /// Reads the value of a field: the id as 32 hexadecimal digits, the state, and the words that apply, each preceded by
+  /// a space. Throws `malformed-query`.
   init(_ field: String) throws(Problem) {
     let parts = field.split(separator: " ", omittingEmptySubsequences: false)
     guard parts.count >= 2, let id = WriteID(hexadecimal: parts[0]), let since = Cursor(String(parts[1])),
@@ -44,7 +45,7 @@ struct PassedWrite: Hashable, Sendable {
     isAgain = parts.dropFirst(2).contains { $0 == Self.againWord }
   }
 
-  /// As it is sent.
+  /// The value of the field.
   var field: String {
     ([id.hexadecimal, since.description] + (isFinal ? [Self.finalWord] : []) + (isAgain ? [Self.againWord] : []))
       .joined(separator: " ")
@@ -52,7 +53,7 @@ struct PassedWrite: Hashable, Sendable {
 }
 
 extension WriteID {
-  /// By bytes: nodes read one for each write, and characters take many times as long.
+  /// Parses bytes, since nodes read an id for each write and characters take many times as long.
   fileprivate init?(hexadecimal text: Substring) {
     guard text.utf8.count == 2 * Self.byteCount else { return nil }
     var (high, low): (UInt64, UInt64) = (0, 0)

@@ -4,24 +4,24 @@ import KeyValueModel
 import KeywayServer
 import Store
 
-/// Carries out, once, what another node has passed on.
+/// Carries out writes that another node has forwarded, each exactly once.
 ///
-/// **Why once.** The commit that does a write has its id in its record, and is appended only where the journal's last
-/// record is the one that its node has read last: a compare-and-append, the same that decides everything else. A node
-/// asks `PassedWrites` on the writer, at each attempt, right before it evaluates the write; by then it has noted the
-/// ids of all records up to the one that it will append after. So if two nodes, A and B, carry out one write at the
-/// same time, and A's append is first, B's append names a record that is no longer the last, and is refused. B reads
-/// what A has appended, notes the id, evaluates the write again, finds the id, and answers what stands in A's record.
-/// How long B slept in between, and how long its statement was on its way to the database, makes no difference: an
-/// append that was overtaken does nothing, whenever it arrives.
+/// **Why once.** The commit that carries out a write has its id in its record, and is appended only if the journal's
+/// last record is the one that its node read last: the same compare-and-append that decides everything else. At each
+/// attempt, right before it evaluates the write, a node looks the id up in `PassedWrites` on the writer; by then it has
+/// noted the ids of all records up to the one that it will append after. So if two nodes, A and B, carry out one write
+/// at the same time, and A's append is first, B's append names a record that is no longer the last, and is refused. B
+/// reads what A has appended, notes the id, evaluates the write again, finds the id, and answers with the response in
+/// A's record. It makes no difference how long B was suspended in between, or how long its statement took to reach the
+/// database: an append that was overtaken has no effect, whenever it arrives.
 ///
-/// What this does not fence is a refusal, which appends nothing: see `Doubt`.
+/// A refusal is not fenced by this, because it appends nothing: see `Doubt`.
 struct PassedWriteHandlers: Sendable {
-  /// Whether another node may carry the write out as well, now or later.
+  /// The uncertainty whether another node may carry out the write as well, now or later.
   enum Doubt: Sendable {
     case none
-    /// A peer has been sent it, and has not said what became of it. It may do it as long as no commit is in its way;
-    /// a refusal here is none, so it must not be told.
+    /// The write was sent to a peer, which has not reported the outcome. The peer may carry it out until a commit
+    /// prevents that. A refusal by this node is not a commit, so it must not be reported to the client.
     case otherPeer
   }
 
@@ -29,10 +29,10 @@ struct PassedWriteHandlers: Sendable {
   let writes: PassedWrites
   let readings: Readings
 
-  /// Refusals by what was sent alone, whatever the objects are.
+  /// The statuses of refusals that depend only on the request, and not on the objects.
   private static let pureRefusals: Set<Int> = [400, 405, 406, 413, 414, 415, 431]
 
-  /// Has `handle` carry out a write, or answers what became of it.
+  /// Carries out a write with `handle`, or answers with its outcome if it was carried out already.
   func once(
     _ write: PassedWrite, _ doubt: Doubt, _ wayBack: PeerWrites.WayBack?, _ request: borrowing Request,
     _ context: RequestContext, _ handle: Route.Handler
@@ -83,7 +83,7 @@ struct PassedWriteHandlers: Sendable {
     }
   }
 
-  /// Notes what became of a write; gives what is answered.
+  /// Notes the outcome of a write, and returns the response to give.
   private func ended(_ write: PassedWrite, _ doubt: Doubt, _ response: Response) -> Response {
     let isDone = response.status.kind == .successful
     let isRefused = response.status.kind == .clientError
@@ -93,7 +93,7 @@ struct PassedWriteHandlers: Sendable {
     return answer
   }
 
-  /// What is told of a response: a refusal is not while another node may still do what was refused.
+  /// Returns the response to report: a refusal is replaced as long as another node may still do what was refused.
   static func told(_ response: Response, _ doubt: Doubt) -> Response {
     guard doubt == .otherPeer, response.status.kind == .clientError,
       !pureRefusals.contains(response.status.code)
@@ -105,7 +105,7 @@ struct PassedWriteHandlers: Sendable {
     ).response
   }
 
-  /// Returns the response that stands in the record of a commit, if it is one to this request.
+  /// Returns the response in the record of a commit, if that is a response to this request.
   private func response(to write: BoundWrite, at revision: Revision) -> Response {
     do throws(JournalError) {
       let record = try store.journal.records(after: revision - 1, limit: 1, bytes: 1, waiting: .zero).first
@@ -116,7 +116,7 @@ struct PassedWriteHandlers: Sendable {
         return attachment.stored.response
       }
     } catch .compacted {
-      // It is too old to be told.
+      // The record was compacted away.
     } catch {
       return Problem(.storeUnavailable, store.journal.publicReason(error)).response
     }
@@ -124,14 +124,14 @@ struct PassedWriteHandlers: Sendable {
   }
 }
 
-/// The part of other nodes in a write: its name among them, and its way back.
+/// The context that other nodes give to a write: its name among them, and its way back.
 final class ClusterContext: NodesContext {
   let streams: [String: UInt64]
   let name: BoundWrite?
   private let writes: PassedWrites
   private let wayBack: PeerWrites.WayBack?
 
-  /// Creates the context of a request that this node carries out, under the name that nodes have given it, if any.
+  /// Creates the context of a request that this node carries out, under the name that nodes have given it, or nil.
   init(
     _ request: borrowing Request, as name: BoundWrite?, _ writes: PassedWrites, _ wayBack: PeerWrites.WayBack?
   ) {

@@ -6,30 +6,30 @@ import KeywayServer
 import Store
 import Support
 
-/// Writes that other nodes have passed on to this one, and what became of them.
+/// Writes that other nodes have forwarded to this one, and their outcomes.
 ///
-/// `state` is all that changes, under its lock, which is held for a look; nothing is answered inside it.
+/// `state` holds all mutable state; its lock is held only briefly. No request is answered under the lock.
 final class PassedWrites: Sendable {
   private struct State {
     var memory: PassedWriteMemory
-    /// Those who asked for a write that is under way.
+    /// The repeated requests for each write under way, which wait for its response.
     var waiting: [WriteID: [Completion]] = [:]
   }
 
   private let state: Locked<State>
-  /// The most who wait for one write.
+  /// The maximum number of requests that wait for one write.
   private static let mostWaiting = 16
 
-  /// Remembers so many.
+  /// Creates a memory of at most `limit` writes.
   init(limit: Int) { state = Locked(State(memory: PassedWriteMemory(limit: limit))) }
 
-  /// How many are remembered.
+  /// The number of remembered writes.
   var count: Int { state.withLock { $0.memory.count } }
 
-  /// From now on writes are taken: everything that was kept with commits after a revision is known.
+  /// Begins to accept writes: everything that was stored with commits after a revision is known.
   func begin(after revision: Revision) { state.withLock { $0.memory.begin(after: revision) } }
 
-  /// What stands in records that were read, oldest first.
+  /// Notes the attachments of records that were read, oldest first.
   func restore(_ attachments: [StoredAttachment]) {
     state.withLock { state in
       for attachment in attachments {
@@ -39,13 +39,13 @@ final class PassedWrites: Sendable {
     }
   }
 
-  /// A write came that got its id at a revision.
+  /// Begins a write that got its id at a revision.
   func begin(_ write: BoundWrite, since: Revision) -> PassedWriteMemory.Finding {
     state.withLock { $0.memory.begin(write, since: since) }
   }
 
-  /// Adds one who asked for a write that is under way; what it is answered otherwise, where too many wait, or it has
-  /// ended meanwhile.
+  /// Adds a repeated request for a write under way. Returns the problem to answer with instead if too many wait, or the
+  /// write has ended meanwhile; otherwise nil.
   func wait(for id: WriteID, _ completion: Completion) -> Problem? {
     state.withLock { state in
       guard state.memory.isUnderWay(id), state.waiting[id, default: []].count < Self.mostWaiting else {
@@ -56,37 +56,38 @@ final class PassedWrites: Sendable {
     }
   }
 
-  /// Another peer was sent a write, and has not said what became of it.
+  /// Notes that a write was sent to another peer, which has not reported the outcome.
   func doubt(_ id: WriteID) { state.withLock { $0.memory.doubt(id) } }
 
-  /// Whether another peer was sent a write and may still do it, whatever is refused here.
+  /// Returns true if a write was sent to another peer that may still carry it out, even if this node refuses it.
   func isDoubtful(_ id: WriteID) -> Bool { state.withLock { $0.memory.isDoubtful(id) } }
 
-  /// What another node has answered to a write that is under way here; nil where none has.
+  /// Returns the response of another node to a write that is under way here; nil if no other node has carried it out.
   func precedent(of id: WriteID) -> Response? { state.withLock { $0.memory.precedent(of: id) } }
 
-  /// A write is over, with a response. See `PassedWriteMemory.end`.
+  /// Ends a write with its response. See `PassedWriteMemory.end`.
   func end(_ id: WriteID, doneAt revision: Revision?, isRefused: Bool, _ response: Response) {
     let waiting = state.withLock { state in
       state.memory.end(id, doneAt: revision, isRefused: isRefused)
       return state.waiting.removeValue(forKey: id) ?? []
     }
-    // A request that is handled once more is the one that was carried out.
+    // Only the request that was carried out is handled again.
     var response = response
     response.retry = nil
     for completion in waiting { completion.respond(response) }
   }
 }
 
-/// What is known of writes that nodes have passed on: a state machine without lock, clock or journal.
+/// The known outcomes of writes that nodes have forwarded: a state machine without a lock, a clock or a journal.
 ///
-/// A write is unknown, under way, done at a revision, or refused. `begin` makes an unknown one that is under way; `end`
-/// makes it done, refused, or unknown again. `note` makes done what stands in a record that was read, of any node;
-/// where it is under way here too, its response is kept for the writer, which gives it in place of doing it.
+/// A write is unknown, under way, done at a revision, or refused. `begin` moves an unknown write to under way; `end`
+/// moves it to done, refused, or back to unknown. `note` marks the write in a record that was read, of any node, as
+/// done. If the write is under way here too, its response is kept for the writer, which returns it instead of carrying
+/// out the write.
 ///
-/// The newest writes are remembered, so many of them, and the revision from which on that is all of them. A write that
-/// got its id in an older state may have been done and forgotten: `begin` does not take it. So no clock is asked, and
-/// a node that slept for a day is as right as any other.
+/// The newest writes are remembered, up to the limit, with the revision from which on they are complete. A write that
+/// got its id in an older state may have been done and forgotten, so `begin` rejects it. No clock is used, so a node
+/// that was suspended for a day decides as correctly as any other.
 struct PassedWriteMemory: Sendable {
   /// What to do with a write.
   enum Finding: Hashable, Sendable {
@@ -94,13 +95,13 @@ struct PassedWriteMemory: Sendable {
     case first
     /// It is being carried out here.
     case underWay
-    /// A commit has done it, which has its response.
+    /// A commit has done it, and has its response in its record.
     case done(Revision)
-    /// It was refused, to who asked again; this is the request that was on its way meanwhile.
+    /// It was refused in answer to a repeated request; this is the earlier request, which was still on its way.
     case refused
-    /// The name stands for another request.
+    /// The name belongs to another request.
     case otherRequest
-    /// It may have been done, so long ago that it is no longer known.
+    /// It may have been done, but so long ago that this is no longer known.
     case forgotten
   }
 
@@ -109,35 +110,37 @@ struct PassedWriteMemory: Sendable {
     case refused
   }
 
-  /// Every write is known that was done after this revision.
+  /// The revision after which every write that was done is known.
   private var floor = Revision.max
-  /// The newest revision of what was forgotten.
+  /// The newest revision of the writes that were forgotten.
   private var forgottenThrough: Revision = 0
   private let limit: Int
-  /// The fates of writes, and the requests that their names stand for; nil if an earlier version has done the write.
+  /// The outcomes of writes, and the requests that their names belong to; nil if an earlier version carried out the
+  /// write.
   private var fates: [WriteID: (fate: Fate, binding: BoundWrite.Binding?)] = [:]
-  /// The ids of `fates`, in the order in which they came.
+  /// The ids of `fates`, in order of arrival.
   private var order: Deque<WriteID> = []
-  /// Writes that another peer was sent, and may still do: the newest, so many of them, in the order in which they came.
+  /// Writes that were sent to another peer, which may still carry them out: the newest ones, up to the limit, in order
+  /// of arrival.
   private var doubtful: Set<WriteID> = []
   private var doubtfulOrder: Deque<WriteID> = []
-  /// Those under way, with the response that was read in a record.
+  /// The writes under way, with the response that was read in a record, if any.
   private var underWay: [WriteID: (binding: BoundWrite.Binding, response: Response?)] = [:]
 
-  /// A memory of so many writes, at least one. Nothing is taken before `begin(after:)`.
+  /// Creates a memory of `limit` writes, at least one. No write is accepted before `begin(after:)`.
   init(limit: Int) { self.limit = max(1, limit) }
 
-  /// How many are remembered.
+  /// The number of remembered writes.
   var count: Int { fates.count }
-  /// Whether a write is under way.
+  /// Returns true if a write is under way.
   func isUnderWay(_ id: WriteID) -> Bool { underWay[id] != nil }
 
-  /// Every write is noted that was done after a revision: what there is to know from now on.
+  /// Begins to accept writes: every write that was done after a revision has been noted.
   mutating func begin(after revision: Revision) {
     floor = max(revision, forgottenThrough)
   }
 
-  /// A write came that got its id at a revision.
+  /// Begins a write that got its id at a revision.
   mutating func begin(_ write: BoundWrite, since: Revision) -> Finding {
     if let binding = underWay[write.id]?.binding { return binding == write.binding ? .underWay : .otherRequest }
     if let (fate, binding) = fates[write.id] {
@@ -152,7 +155,7 @@ struct PassedWriteMemory: Sendable {
     return .first
   }
 
-  /// A record has been read in which a write stands; `response` reads it there.
+  /// Notes a write in a record that was read; `response` decodes its response from the record.
   mutating func note(
     _ id: WriteID, _ binding: BoundWrite.Binding?, at revision: Revision, _ response: () -> Response?
   ) {
@@ -162,21 +165,21 @@ struct PassedWriteMemory: Sendable {
     remember(id, binding, .done(revision))
   }
 
-  /// Another peer was sent a write, and has not said what became of it.
+  /// Notes that a write was sent to another peer, which has not reported the outcome.
   mutating func doubt(_ id: WriteID) {
     guard doubtful.insert(id).inserted else { return }
     doubtfulOrder.append(id)
     if doubtfulOrder.count > limit, let oldest = doubtfulOrder.popFirst() { doubtful.remove(oldest) }
   }
 
-  /// Whether another peer was sent a write and may still do it, whatever is refused here.
+  /// Returns true if a write was sent to another peer that may still carry it out, even if this node refuses it.
   func isDoubtful(_ id: WriteID) -> Bool { doubtful.contains(id) }
 
-  /// What another commit has answered to a write that is under way; nil where none has done it.
+  /// Returns the response of another commit to a write that is under way; nil if no other commit has done it.
   func precedent(of id: WriteID) -> Response? { underWay[id]?.response }
 
-  /// A write that was under way is over: done by a commit, or not done. `isRefused` says that its client is told so,
-  /// while an earlier request for it may still be on its way, which then must not do it.
+  /// Ends a write that was under way: done by a commit, or not done. `isRefused` means that its client is told that it
+  /// was refused while an earlier request for it may still be on its way; that request must not be carried out.
   mutating func end(_ id: WriteID, doneAt revision: Revision?, isRefused: Bool) {
     guard let (binding, _) = underWay.removeValue(forKey: id) else {
       return assertionFailure("the write is not under way")
@@ -186,7 +189,7 @@ struct PassedWriteMemory: Sendable {
 
   private mutating func remember(_ id: WriteID, _ binding: BoundWrite.Binding?, _ fate: Fate) {
     if case .done? = fates[id]?.fate { return }
-    // One that was forgotten already stays so: it would take the place of a newer one.
+    // A write that was forgotten stays forgotten: it would displace a newer one.
     if case .done(let revision) = fate, fates[id] == nil, revision <= forgottenThrough { return }
     if fates.updateValue((fate, binding), forKey: id) == nil { order.append(id) }
     while order.count > limit, let oldest = order.popFirst() {

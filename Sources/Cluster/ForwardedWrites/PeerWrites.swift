@@ -6,47 +6,49 @@ import Outbound
 import Store
 import Support
 
-/// The writes of a peer: they go to the one that appended last, so that one node appends most of the time and few
-/// appends meet another. That is a courtesy, and decides nothing: where that peer does not answer within a second, or
-/// does not take the write, this one carries it out itself, under the same name (`PassedWriteHandlers` says why it is
-/// done once then), and so becomes the one that appended last. A write that was passed on is passed on no further.
+/// The writes of a peer. They are forwarded to the peer that appended last, so that one node appends most of the time
+/// and appends seldom collide. This is an optimization that correctness does not depend on: if that peer does not
+/// answer within a second, or does not accept the write, this node carries it out itself under the same name
+/// (`PassedWriteHandlers` explains why it is then done only once), and so becomes the peer that appended last. A
+/// forwarded write is not forwarded further.
 ///
-/// A peer that is alone, or appended last, passes nothing on.
+/// A peer that is alone, or appended last, forwards nothing.
 final class PeerWrites: Sendable {
-  /// The fate of a write, for its request when that is handled once more.
+  /// The outcome of forwarding a write, for its request when that is handled again.
   enum Outcome: Sendable {
-    /// This node is to carry it out.
+    /// This node must carry it out.
     case turn(Turn)
-    /// This node could not carry it out, because others were first each time, or is not to any more: it is for the one
-    /// that has appended last by now, if that is another.
+    /// This node could not carry it out, because other nodes kept appending first, or no longer has to: the write goes
+    /// to the peer that appended last by now, if that is another node.
     case givenBack(Turn)
   }
 
-  /// A write that is for this node, or was.
+  /// A write that this node must carry out, or had to.
   struct Turn: Sendable {
-    /// Its name, where nodes have given it one.
+    /// The name of the write, if nodes have given it one.
     var write: PassedWrite?
     var doubt = PassedWriteHandlers.Doubt.none
-    /// The number of times that it has gone back.
+    /// The number of times that the write has gone back.
     private var returns = 0
-    /// True if the name is another node's, which may ask for it again.
+    /// True if another node made the name, and may ask for the write again.
     fileprivate let isNamedElsewhere: Bool
 
-    /// The write of a request as it came: with a name where another node has given it one, which may have asked for it
-    /// before.
+    /// Creates the turn of a request as it arrived; `write` is its name if another node has given it one, which may
+    /// have asked for the write before.
     init(_ write: PassedWrite?, _ writes: PassedWrites) {
       (self.write, isNamedElsewhere) = (write, write != nil)
       if let write, writes.isDoubtful(write.id) { doubt = .otherPeer }
     }
 
-    /// The same after another peer was sent the write under a name, and has not said what became of it.
+    /// Returns the turn after the write was sent to another peer under a name, and that peer has not reported the
+    /// outcome.
     fileprivate func doubting(_ write: PassedWrite) -> Turn {
       var turn = self
       (turn.write, turn.doubt) = (write, .otherPeer)
       return turn
     }
 
-    /// The same, gone back once more; nil where it has gone back too often.
+    /// The turn after the write has gone back once more; nil if it has gone back too often.
     fileprivate var goneBack: Turn? {
       guard returns < Self.mostReturns else { return nil }
       var turn = self
@@ -54,34 +56,35 @@ final class PeerWrites: Sendable {
       return turn
     }
 
-    /// Each time, other peers have appended, so that nothing stands still.
+    /// The limit on going back. Each time, other peers have appended, so that there is progress.
     private static let mostReturns = 3
   }
 
   private let journal: any SharedJournal
   private let store: Store
   private let directory: NodeDirectory
-  /// True if the other peers have to know who asks; they then take writes only from a node that shows a token.
+  /// True if the peers authenticate clients; they then accept writes only from a node that presents a token.
   private let hasCredentials: Bool
   private let writes: PassedWrites
   private let forwarder: WriteForwarder
   private let state = Locked(State())
 
   private struct State {
-    /// Peers that have not answered, and until when they are not asked.
+    /// The peers that have not answered, and the time until which nothing is sent to them.
     var silent: [NodeAddress: ContinuousClock.Instant] = [:]
-    /// The last pen that was asked for, and the address that it is.
+    /// The last value of the journal's `pen` that was looked up, and its parsed address.
     var pen = ""
     var address: NodeAddress?
   }
 
-  /// The time without an answer after which this node carries a write out itself.
+  /// The time without an answer after which this node carries out a write itself.
   private static let patience = WriteTime.forwarding
-  /// The time in which a peer that has not answered is not asked, as long as it is the one that appended last.
+  /// The time for which nothing is sent to a peer that has not answered, as long as it is the one that appended last.
   private static let rest = Duration.seconds(3)
 
-  /// Creates what forwards the writes of a store over a journal that other nodes append to, with the credentials of
-  /// clients if `hasCredentials`; `answers` has those that wait for it, `writes` what other nodes have passed on.
+  /// Creates a forwarder of the writes of a store over a journal that other nodes append to, with the credentials of
+  /// clients if `hasCredentials`; `answers` holds the answers that wait for it, `writes` the writes that other nodes
+  /// have forwarded.
   init(
     _ journal: any SharedJournal, _ store: Store, _ directory: NodeDirectory, _ options: ClusterOptions,
     answers: RevisionWaits, writes: PassedWrites, hasCredentials: Bool, by outbound: OutboundClient
@@ -94,18 +97,18 @@ final class PeerWrites: Sendable {
       answers: answers, hasCredentials: hasCredentials, RecordTaking(journal, store), by: outbound)
   }
 
-  /// The number of writes that wait for a connection or the other peer's answer.
+  /// The number of writes that wait for a connection or another peer's answer.
   var waitingCount: Int { forwarder.waitingCount }
 
-  /// Passes a write on; nil where this node is to carry it out. `turn` is what became of it so far. Throws
-  /// `malformed-query`.
+  /// Forwards a write; returns nil if this node must carry it out. `turn` is the state of the write after earlier
+  /// attempts, if any. Throws `malformed-query`.
   func response(
     to request: borrowing Request, _ route: Route, _ turn: Turn?
   ) throws(Problem) -> HandlerResponse? {
     guard !hasCredentials || forwarder.hasToken, let holder = holder() else { return nil }
     let named = try PassedWrite(of: request)
-    // Who has a stream that an object is to last with is asked by this node, and may take longer to answer than others
-    // wait for the one that appended last.
+    // If the write binds an object to a stream, this node asks which node has the stream. That may take longer than
+    // other nodes wait for the peer that appended last.
     guard named?.isFinal != true, request.header(.keywayForwarded) == nil,
       LifetimeReader.streams(namedBy: request, isTransaction: route.isTransaction).isEmpty
     else { return nil }
@@ -118,13 +121,13 @@ final class PeerWrites: Sendable {
     return response
   }
 
-  /// The way back of a write that this node cannot carry out, because others append first each time.
+  /// The way back of a write that this node cannot carry out because other nodes keep appending first.
   struct WayBack: Sendable {
-    /// The fate of the write, whose request is handled once more; nil for one that another node has passed on to be
-    /// carried out here, which that one does itself then.
+    /// The outcome with which the request is handled again; nil for a write that another node forwarded to be carried
+    /// out here: that node then carries it out itself.
     fileprivate let outcome: Outcome?
 
-    /// The response to a write that has gone back.
+    /// The response to a write that goes back.
     var response: Response {
       let problem = Problem(.storeUnavailable, "other nodes have appended first each time; nothing was changed")
       var response = problem.response
@@ -133,20 +136,21 @@ final class PeerWrites: Sendable {
     }
   }
 
-  /// Returns the way back of a write that this node is to carry out: it goes to the one of the others that appended
-  /// last. Nil where it has gone back often enough, or names streams of other nodes.
+  /// Returns the way back of a write that this node must carry out: it goes to the other node that appended last.
+  /// Returns nil if the write has gone back too often, or names streams of other nodes.
   func wayBack(_ request: borrowing Request, _ turn: Turn) -> WayBack? {
     guard let goneBack = turn.goneBack, request.outcome == nil || request.outcome is Outcome else { return nil }
-    // What comes from another node to be carried out here goes back to that one; what was turned to this node does not.
+    // A write that another node forwarded to be carried out here goes back to that node; a write that this node has to
+    // do itself after an attempt elsewhere does not.
     if request.outcome == nil, turn.write?.isFinal == true { return WayBack(outcome: nil) }
     request.keepBody()
     return WayBack(outcome: .givenBack(goneBack))
   }
 
-  /// Ends what is under way.
+  /// Cancels the requests under way.
   func stop() { forwarder.stop() }
 
-  /// The rules for a write that was to go to the peer that appended last.
+  /// The rules for a write that is forwarded to the peer that appended last.
   private struct Rules: ForwardingRules {
     let peers: PeerWrites
     let holder: NodeAddress
@@ -158,7 +162,7 @@ final class PeerWrites: Sendable {
         completion.respond(Problem(.overloaded, "the client has left").response)
         return false
       }
-      // It may have come here, or gone silent, while the write waited.
+      // This node may have appended last, or the peer may have stopped answering, while the write waited.
       guard peers.holder() == holder else {
         completion.handleAgain(with: turn.goneBack.map { Outcome.givenBack($0) } ?? .turn(turn))
         return false
@@ -167,7 +171,7 @@ final class PeerWrites: Sendable {
     }
 
     func response(_ response: Response, to answer: NodeAnswer) -> Response? {
-      // It has too much to do, is about to stop, or does not know itself what became of it.
+      // The peer is overloaded, is about to stop, or does not know the outcome itself.
       guard answer.status < 500, answer.status != HTTPResponse.Status.tooManyRequests.code else { return nil }
       return PassedWriteHandlers.told(response, turn.doubt)
     }
@@ -187,14 +191,14 @@ final class PeerWrites: Sendable {
     }
   }
 
-  /// Returns the turn of a write of which the peer that was sent it has not said what came of it.
+  /// Returns the turn of a write whose outcome the peer has not reported.
   private func doubt(_ write: PassedWrite, _ turn: Turn) -> Turn {
-    // Nobody asks again for a name that this node has made.
+    // No other node asks again for a name that this node has made.
     if turn.isNamedElsewhere { writes.doubt(write.id) }
     return turn.doubting(write)
   }
 
-  /// The peer that appended last, where that is another one that answers.
+  /// Returns the address of the peer that appended last; nil if that is this node, or the peer has not answered lately.
   private func holder() -> NodeAddress? {
     let pen = journal.pen
     guard !pen.isEmpty, pen != directory.url else { return nil }

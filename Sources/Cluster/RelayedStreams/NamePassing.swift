@@ -5,28 +5,28 @@ import KeywayServer
 import Outbound
 import Store
 
-/// Passes requests that name a stream or a page of another node on to that node, and answers as it does, once this node
-/// has come to the state of the answer. A node that is not known or cannot be reached has taken its streams and pages
-/// with it.
+/// Forwards requests that name a stream or a page of another node to that node, and returns its answer once this node
+/// has reached the revision of the answer. If a node is unknown or cannot be reached, its streams and pages are gone
+/// too.
 ///
-/// What such a request does, it does the second time as well: it is sent once more where a kept connection was lost.
+/// These requests are idempotent: a request is sent once more if a kept connection was lost.
 final class NamePassing: Sendable {
-  /// A request on its way.
+  /// A request that is being forwarded.
   private struct Passed: Sendable {
     let request: NodeRequest
     let mark: NodeMark
     let sender: ClientAddress
     let isStream: Bool
-    /// Whether it asks what a stream begins with.
+    /// True for a HEAD request to a stream.
     let isStreamHead: Bool
-    /// What a stream is to go on from; nil where it begins with the state.
+    /// The position that a stream resumes from; nil if it begins with the state.
     let cursor: Cursor?
-    /// What is answered where the name is no longer good.
+    /// The problem to answer with if the name is no longer valid.
     let unknown: Problem
     let completion: Completion
   }
 
-  /// The streams that are sent on.
+  /// The streams that are relayed to clients.
   let relay: StreamRelay
   private let directory: NodeDirectory
   private let limits: ClusterOptions.ForwardingLimits
@@ -34,17 +34,17 @@ final class NamePassing: Sendable {
   private let store: Store
   private let services: StreamServices
   private let clients: NodeClients
-  /// True if the other nodes have to know who asks.
+  /// True if forwarded requests include the client's credentials, because the other nodes authenticate clients.
   private let hasCredentials: Bool
 
   private static let passedFields: [HTTPField.Name] = [
     .ifMatch, .ifNoneMatch, .contentType, .accept, .lastEventID, .keywayWriter, .idempotencyKey,
   ]
-  /// What an event has besides what `streams.eventBytes` is about.
+  /// The size of the parts of an event that `streams.eventBytes` does not count, in bytes.
   private static let eventOverhead = 1 << 16
 
-  /// Creates what forwards requests to the nodes of a directory, with the credentials of clients if `hasCredentials`;
-  /// `answers` has the answers that wait for this node.
+  /// Creates a forwarder of requests to the nodes of a directory, with the credentials of clients if `hasCredentials`;
+  /// `answers` holds the answers that wait for this node.
   init(
     _ limits: ClusterOptions.ForwardingLimits, directory: NodeDirectory, answers: RevisionWaits, store: Store,
     services: StreamServices, hasCredentials: Bool, by outbound: OutboundClient
@@ -59,16 +59,17 @@ final class NamePassing: Sendable {
     relay = StreamRelay(services.hub, limits) { [weak store] in store?.revision ?? .max }
   }
 
-  /// How many requests wait for a connection or another node's answer.
+  /// The number of requests that wait for a connection or another node's answer.
   var waitingCount: Int { clients.waitingCount }
 
-  /// Passes a request on where it names what another node has made; nil where it does not. Throws `overloaded`.
+  /// Forwards a request that names a stream or a page of another node; returns nil for any other request. Throws
+  /// `overloaded`.
   func response(
     to request: borrowing Request, _ route: Route, _ target: Target, isStream: Bool
   ) throws(Problem) -> HandlerResponse? {
     guard !directory.isAlone else { return nil }
     guard let (mark, unknown) = Self.name(in: target, of: route, request.method) else { return nil }
-    // Passed on once, a request is answered where it is.
+    // A request is forwarded at most once.
     guard mark != directory.mark, request.header(.keywayForwarded) == nil else { return nil }
     let sender = request.client
     guard answers.hasRoom(for: sender), let pool = clients.pool() else { throw Self.overload }
@@ -78,7 +79,8 @@ final class NamePassing: Sendable {
     if let cursor = cursor(asked, isPage: route.position(of: .stream) == nil) {
       forwarded.fields.append((HTTPField.Name.keywayCursor.rawName, cursor.description))
     }
-    // The other node's answer to HEAD would not say how long the content is that this one is to name.
+    // Ask with GET: the other node's answer to HEAD would not give the length of the content, which this node must
+    // state.
     if request.method == .head, !isStream { forwarded.method = HTTPRequest.Method.get.rawValue }
     let isStreamHead = isStream && request.method == .head
     let isStream = isStream && !isStreamHead
@@ -97,7 +99,8 @@ final class NamePassing: Sendable {
     }
   }
 
-  /// Whose name a request has, and what is answered where it is not good.
+  /// Returns the node that made the name in a request, and the problem to answer with if the name is not valid; nil if
+  /// the request has no name of a node.
   private static func name(
     in target: Target, of route: Route, _ method: HTTPRequest.Method
   ) -> (NodeMark, Problem)? {
@@ -108,15 +111,15 @@ final class NamePassing: Sendable {
     return NodeMark(ofName: page).map { ($0, PageStore.expired) }
   }
 
-  /// The state that the other node is to have: what the client names, and what this node has shown. A page shows the
-  /// state of its fetch.
+  /// Returns the state that the other node must have reached: the one that the client names, and the one that this node
+  /// has shown. A page shows the state at the time of its query, so only the client's counts for a page.
   private func cursor(_ asked: Cursor?, isPage: Bool) -> Cursor? {
     let asked = asked.flatMap { $0.epoch == store.epoch ? $0 : nil }
     if isPage { return asked }
     return store.cursor(max(asked?.revision ?? 0, store.revision))
   }
 
-  /// Ends what is under way.
+  /// Cancels the requests under way and ends the relayed streams.
   func stop() {
     clients.stop()
     relay.stop()
@@ -153,7 +156,8 @@ final class NamePassing: Sendable {
 
   private var silence: Duration { .seconds(limits.answerSeconds) }
 
-  /// A node that does not answer may be there, and one that takes no connection is gone.
+  /// Returns the problem to answer with. A node that does not answer in time may be running; one that accepts no
+  /// connection is gone.
   private static func problem(of fault: NodeFault, _ address: NodeAddress, _ passed: Passed) -> Problem {
     guard fault.isSilence, !fault.isUnsent else { return passed.unknown }
     return Problem(
@@ -173,16 +177,16 @@ final class NamePassing: Sendable {
     whenReached(cursor.revision, passed) { passed.completion.respond(response) }
   }
 
-  /// Does something once this node has come to a revision; answers `behind` where that takes too long.
+  /// Runs `body` once this node has reached a revision; answers `behind` if that takes too long.
   private func whenReached(_ revision: Revision, _ passed: Passed, _ body: @escaping @Sendable () -> Void) {
     answers.awaitRevision(revision, of: passed.sender, in: store) { problem in
       if let problem { passed.completion.respond(problem.response) } else { body() }
     }
   }
 
-  /// Sends a stream on, from what comes first.
+  /// Relays a stream, beginning with its first events.
   private func relay(_ passed: Passed, _ source: any NodeStream) throws(NodeFault) {
-    // What begins it may have no id: where nothing was missed it is `open` alone, and an initial state may come later.
+    // The first event may have no id: if nothing was missed it is `open` alone, and an initial state may follow later.
     var events = PassedEvents(limit: services.limits.eventBytes + Self.eventOverhead, after: passed.cursor)
     var beginning: [UInt8] = []
     while beginning.isEmpty {
@@ -190,7 +194,7 @@ final class NamePassing: Sendable {
       guard !bytes.isEmpty else { throw NodeFault("the stream ends before its first event") }
       beginning = try events.take(bytes[...])
     }
-    // What has another epoch is another store by now.
+    // The other node has another epoch: it serves another store by now.
     guard events.cursor.map({ $0.epoch == store.epoch }) ?? true else {
       return passed.completion.respond(passed.unknown.response)
     }

@@ -4,38 +4,39 @@ import KeywayServer
 import Store
 import Support
 
-/// What is to be known among nodes of the streams that objects last with: a follower tells the node that it follows
-/// which of its own are gone, and the node that takes writes ends what lasts with those of nodes that are gone.
+/// Exchanges news about ended streams between nodes, for objects whose lifetime is bound to a stream: a follower tells
+/// its leader which of its own streams are gone, and the node that takes writes deletes the objects bound to streams of
+/// nodes that are gone.
 ///
-/// `state` is all that changes, under its lock, which is held for a look. What waits for another node or for the
-/// database does so on `queue`, one at a time.
+/// `state` holds all mutable state; its lock is held only briefly. Calls that block on another node or on the database
+/// run on `queue`, one at a time.
 final class StreamEnds: Sendable {
   private struct State {
     var silences = NodeSilences()
     var isUnderWay = false
-    /// When the database was asked last, in milliseconds.
+    /// The time of the last query to the database, in milliseconds.
     var asked: UInt64 = 0
-    /// What was told last, and when, in milliseconds.
+    /// The streams in the last report to the leader, and its time in milliseconds.
     var told: (streams: [UInt64], at: UInt64)?
   }
 
   private let directory: NodeDirectory
   private let state = Locked(State())
   private let queue = DispatchQueue(label: "keyway.streams.ends", qos: .utility)
-  /// Nanoseconds that only grow.
+  /// Returns monotonic time in nanoseconds.
   private let now: @Sendable () -> UInt64
 
-  /// The most streams that are told of at once.
+  /// The maximum number of streams in one report.
   static let most = 1_000
-  /// After how many milliseconds the same is told again: the other node may have started again, or may not delete the
-  /// objects yet.
+  /// The time after which the same report is repeated, in milliseconds: the leader may have restarted, or could not
+  /// delete the objects yet.
   private static let pause: UInt64 = 5_000
-  /// Between two questions to the database, in milliseconds.
+  /// The minimum time between two queries to the database, in milliseconds.
   private static let askingPause: UInt64 = 1_000
-  /// A follower that was heard in this time is there: it asks every two seconds.
+  /// A follower that made a request within this time, in nanoseconds, is present: it makes one every two seconds.
   private static let presence: UInt64 = 3_000_000_000
 
-  /// For the nodes of a directory; `now` gives nanoseconds that only grow.
+  /// Creates an instance for the nodes of a directory; `now` returns monotonic time in nanoseconds.
   init(_ directory: NodeDirectory, now: @escaping @Sendable () -> UInt64) {
     self.directory = directory
     self.now = now
@@ -45,7 +46,7 @@ final class StreamEnds: Sendable {
 
   // MARK: On a follower
 
-  /// Tells the node that this one follows which streams of this one are gone that objects last with, if there are any.
+  /// Reports to the leader which streams of this node are gone that objects are bound to, if there are any.
   func tell(_ leader: Leader, of streams: StreamRegistry, in store: Store) {
     let hub = streams.services.hub
     let gone = StreamLeases(of: store).gone {
@@ -79,14 +80,15 @@ final class StreamEnds: Sendable {
 
   // MARK: On a node that takes writes
 
-  /// Ends what lasts with streams of nodes that have not been heard for as long as streams are kept that were cut.
+  /// Deletes the objects that are bound to streams of nodes which have been silent for as long as disconnected streams
+  /// are kept.
   func endSilent(in store: Store, _ journal: (any SharedJournal)?) {
     let followers = directory.streamNodes(heardWithin: Self.presence)
     guard let journal else { return end(in: store, present: followers) }
     journal.vouch(for: directory.below)
     guard !StreamLeases(of: store).nodes.isEmpty, beginsAsking() else { return }
     queue.async { [self] in
-      // Where the database does not say who is there, nobody is taken to be gone.
+      // If the database does not say which nodes are present, none is taken to be gone.
       if let peers = try? journal.nodes() {
         end(in: store, present: followers.union(peers.map { StreamNumbers.node(at: $0) }))
       }
@@ -111,19 +113,20 @@ final class StreamEnds: Sendable {
   }
 }
 
-/// For how long other nodes have not been heard: tables without lock and clock.
+/// The times since which other nodes have been silent: tables without lock and clock.
 ///
-/// Times are milliseconds of a clock that only grows.
+/// Times are milliseconds of a monotonic clock.
 struct NodeSilences: Sendable {
-  /// Since when nothing was heard of a node.
+  /// The time since which each node has been silent.
   private var begins: [UInt64: UInt64] = [:]
   private var last: UInt64?
 
-  /// A node that has not looked for so long was asleep, or could not ask: it says nothing of the others.
+  /// The longest time between two checks, in milliseconds. After a longer one this node was suspended, or could not
+  /// query the database, and knows nothing about the others: all counts start again.
   static let pause: UInt64 = 5_000
 
-  /// Of the nodes, those that have been silent for so many milliseconds; `present` are those that were heard just now.
-  /// To be called about once a second: silence counts from the first call that has it.
+  /// Returns the nodes that have been silent for `silence` milliseconds; `present` are the nodes that were heard just
+  /// now. Call it about once a second: silence counts from the first call in which a node is absent.
   mutating func gone(
     among nodes: Set<UInt64>, present: Set<UInt64>, at now: UInt64, after silence: UInt64
   ) -> Set<UInt64> {

@@ -6,28 +6,28 @@ import KeywayServer
 import Outbound
 import Store
 
-/// Asks other nodes for their streams that a write names for objects to last with: whether each is there for the client
-/// that writes, and which number it has. The write is handled once more when they have answered. One that is not there,
-/// or whose node is not known or takes no connection, is left out, and so no stream for the write either.
+/// Asks other nodes about their streams that a write names for objects to be bound to: whether each stream exists for
+/// the client that writes, and its number. The write is handled again when they have answered. A stream is left out,
+/// and so does not exist for the write, if it is gone or its node is unknown or accepts no connection.
 final class StreamInquiry: Sendable {
   private let directory: NodeDirectory
   private let clients: NodeClients
-  /// How long an answer is waited for.
+  /// The time limit for an answer.
   private let patience: Duration
   private let began: ContinuousClock.Instant
-  /// True if the other nodes have to know who asks.
+  /// True if questions include the client's credentials, because the other nodes authenticate clients.
   private let hasCredentials: Bool
 
-  /// The most streams of other nodes that a write may name.
+  /// The maximum number of streams of other nodes that a write may name.
   static let most = 100
-  /// For how long a node that has begun waits for followers to come back that know it from before.
+  /// The time after its start during which a node waits for followers to reconnect that know it from before.
   private static let youth = Duration.seconds(5)
-  /// Between two looks, in microseconds.
+  /// The time between two lookups, in microseconds.
   private static let pause: UInt32 = 100_000
   private static let answerBytes = 1 << 16
 
-  /// Creates what asks the nodes of a directory, with the credentials of clients if `hasCredentials`.
-  /// A node's answer is waited for as long as `patience`.
+  /// Creates an inquiry to the nodes of a directory, with the credentials of clients if `hasCredentials`; `patience` is
+  /// the time limit for a node's answer.
   init(
     _ options: ClusterOptions, _ directory: NodeDirectory, hasCredentials: Bool, patience: Duration,
     by outbound: OutboundClient
@@ -39,10 +39,10 @@ final class StreamInquiry: Sendable {
     clients = NodeClients(options.forwarding) { NodeClient($0, keeping: options.forwarding.connections, by: outbound) }
   }
 
-  /// How many writes wait for another node's answer.
+  /// The number of writes that wait for another node's answer.
   var waitingCount: Int { clients.waitingCount }
 
-  /// Has a write wait that names streams of other nodes; nil where it names none. Throws `invalid-value` where it names
+  /// Defers a write that names streams of other nodes; returns nil if it names none. Throws `invalid-value` if it names
   /// too many, and `overloaded`.
   func response(to request: borrowing Request, _ route: Route) throws(Problem) -> HandlerResponse? {
     guard !directory.isAlone || isYoung else { return nil }
@@ -59,7 +59,7 @@ final class StreamInquiry: Sendable {
     guard let pool = clients.pool() else { throw Self.overload }
     var question = NodeRequest(passing: request, fields: [], hasCredentials: hasCredentials)
     (question.method, question.body) = (HTTPRequest.Method.get.rawValue, [])
-    // Asked once, it is answered where it is.
+    // The node that is asked must answer itself.
     question.fields.append((HTTPField.Name.keywayForwarded.rawName, directory.mark.text))
     request.keepBody()
     return .deferred { [self, streams, question] completion in
@@ -75,7 +75,7 @@ final class StreamInquiry: Sendable {
     }
   }
 
-  /// Ends what is under way.
+  /// Cancels the requests under way.
   func stop() { clients.stop() }
 
   private static var overload: Problem {
@@ -111,7 +111,7 @@ final class StreamInquiry: Sendable {
     }
   }
 
-  /// The number that the other node gives; nil where the stream is not there for the client.
+  /// Returns the number of the stream on the other node; nil if the stream does not exist for the client.
   private func number(_ question: NodeRequest, _ client: NodeClient) throws(Problem) -> UInt64? {
     let answer: NodeAnswer
     do throws(NodeFault) {
@@ -125,7 +125,7 @@ final class StreamInquiry: Sendable {
     }
     switch answer.status {
     case 200:
-      // One that counts from 1 has a journal to itself, and does not belong to this one.
+      // A node that numbers its streams from 1 has a journal of its own, and does not belong to this cluster.
       guard case .object(let body)? = try? Value(json: answer.body), case .integer(let number)? = body["number"],
         number > 0, StreamNumbers.node(of: UInt64(number)) != 0
       else { return nil }
@@ -138,8 +138,8 @@ final class StreamInquiry: Sendable {
   }
 }
 
-/// Streams of other nodes that a write names for objects to last with, by their names: those that are there for the
-/// client that writes, with their numbers.
+/// The streams of other nodes that a write names for objects to be bound to, by name: those that exist for the client
+/// that writes, with their numbers.
 struct NamedStreams: Sendable {
   let numbers: [String: UInt64]
 }

@@ -4,16 +4,16 @@ import KeyValueModel
 import KeywayServer
 import Support
 
-/// Sends on the streams of other nodes that clients came to here: reads their events on one thread, and has the hub
-/// send them.
+/// Relays streams of other nodes to clients that connected to this one: reads their events on one thread, and makes the
+/// hub send them.
 ///
-/// A stream's own node looks after it; here it is bytes. A client that reads too slowly is sent `bye`, reason
-/// `overflow`, and comes back with its last id. No event leaves before this node has come to its revision, so that what
-/// it answers next is not older.
+/// A stream is managed by its own node; here it is only bytes. A client that reads too slowly is sent `bye`, reason
+/// `overflow`, and reconnects with its last id. No event is sent before this node has reached its revision, so that the
+/// node's later answers are not older.
 ///
-/// `state` is guarded by its lock, which is held for a look, and taken inside every other.
+/// `state` is guarded by its lock, which is held only briefly, and is the innermost lock.
 final class StreamRelay: Sendable {
-  /// What the thread is to do.
+  /// A command to the thread.
   fileprivate enum Command {
     case add(StreamID, any NodeStream, PassedEvents, MemoryReservation?)
     case remove(StreamID)
@@ -21,7 +21,7 @@ final class StreamRelay: Sendable {
   }
 
   private struct State {
-    /// The client of each stream that is sent on.
+    /// The client of each relayed stream.
     var streams: [StreamID: ClientAddress] = [:]
     var shares: FairShares<ClientAddress>
     var commands: [Command] = []
@@ -34,7 +34,7 @@ final class StreamRelay: Sendable {
   private let wake: WakeDescriptor?
   private let state: Locked<State>
 
-  /// Creates a relay within the limits of a node; `present` gives how far this node has come.
+  /// Creates a relay within the limits of a node; `present` returns the revision that this node has reached.
   init(_ hub: StreamHub, _ limits: ClusterOptions.ForwardingLimits, present: @escaping @Sendable () -> Revision) {
     self.hub = hub
     self.present = present
@@ -45,13 +45,14 @@ final class StreamRelay: Sendable {
 
   deinit { stop() }
 
-  /// How many streams are sent on.
+  /// The number of relayed streams.
   var count: Int { state.withLock { $0.streams.count } }
 
-  /// The channel of a stream that is sent on, which counts for itself: heartbeats have the id of its last event.
+  /// Returns the channel of a relayed stream. Each has a channel of its own, so that heartbeats have the id of its last
+  /// event.
   static func channel(of id: StreamID) -> ChannelID { ChannelID(1 << 63 | id.number) }
 
-  /// Sends a stream on that the hub has opened for a client, from a source of which `events` were read so far. False if
+  /// Relays a stream that the hub has opened for a client; `events` were read so far from its source. Returns false if
   /// the client's share of the streams is used up, or the relay has stopped.
   func add(
     _ id: StreamID, for client: ClientAddress, _ source: any NodeStream, _ events: PassedEvents,
@@ -75,7 +76,7 @@ final class StreamRelay: Sendable {
     return isAdded
   }
 
-  /// A stream has ended, perhaps one that is sent on.
+  /// Handles the end of a stream, which need not be a relayed one.
   func streamEnded(_ id: StreamID) {
     let wasThere = state.withLock { state in
       guard let client = state.streams.removeValue(forKey: id) else { return false }
@@ -86,12 +87,12 @@ final class StreamRelay: Sendable {
     if wasThere { wake?.wake() }
   }
 
-  /// This node has come to a revision: what was held back for that can leave.
+  /// Handles that this node has reached a revision: events held back for it can be sent.
   func reached(_ revision: Revision) {
     if count > 0 { wake?.wake() }
   }
 
-  /// Lets go of all streams.
+  /// Releases all streams and ends the thread.
   func stop() {
     let thread = state.withLock { state in
       state.isStopped = true
@@ -111,17 +112,17 @@ final class StreamRelay: Sendable {
   }
 }
 
-/// The thread of a relay at work: the connections to the other nodes, and nothing that another thread can reach.
+/// The loop of the relay's thread: owns the connections to the other nodes, and shares no state with other threads.
 private final class RelayLoop {
   private struct Passed {
     let source: any NodeStream
     var events: PassedEvents
     let reservation: MemoryReservation?
-    /// The revision of the last event that was sent on.
+    /// The revision of the last event that was relayed.
     var revision: Revision
-    /// Events of revisions to which this node has not come yet. Nothing is read meanwhile.
+    /// Events of revisions that this node has not reached. Nothing more is read from the source meanwhile.
     var held: [UInt8] = []
-    /// Whether the other node has sent everything.
+    /// True once the other node has ended the stream.
     var isOver = false
   }
 
@@ -132,7 +133,7 @@ private final class RelayLoop {
   private var streams: [StreamID: Passed] = [:]
   private var hasStopped = false
 
-  /// A loop that is woken by a descriptor.
+  /// Creates a loop that a descriptor wakes.
   init(
     _ hub: StreamHub, _ wake: WakeDescriptor, _ present: @escaping () -> Revision,
     takeCommands: @escaping () -> [StreamRelay.Command]
@@ -143,7 +144,7 @@ private final class RelayLoop {
     self.takeCommands = takeCommands
   }
 
-  /// Works until it is told to stop.
+  /// Runs until it receives `stop`.
   func run() {
     while true {
       wake.reset()
@@ -166,7 +167,7 @@ private final class RelayLoop {
     }
   }
 
-  /// Reads from those that have something.
+  /// Waits for input or a wake-up, and reads from the sources that have data.
   private func wait() {
     let ids = streams.filter { $0.value.held.isEmpty && !$0.value.isOver }.map(\.key)
     var polled = [pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)]
@@ -188,14 +189,14 @@ private final class RelayLoop {
       }
       try reserve(stream)
     } catch {
-      // What came whole was sent on; the client comes back with its last id.
+      // Complete events were relayed; the client reconnects with its last id.
       stream.isOver = true
     }
     streams[id] = stream
     finish(id)
   }
 
-  /// An event that is long takes its time to come, and counts meanwhile.
+  /// Accounts for the memory of events that are incomplete or held back.
   private func reserve(_ stream: Passed) throws(NodeFault) {
     do throws(MemoryRefusal) {
       try stream.reservation?.resize(to: stream.events.pendingBytes + stream.held.count)
@@ -204,7 +205,7 @@ private final class RelayLoop {
     }
   }
 
-  /// Sends what was held back and is not of the future any more.
+  /// Sends the held events whose revisions this node has reached meanwhile.
   private func release() {
     for (id, stream) in streams where !stream.held.isEmpty {
       var stream = stream
@@ -226,7 +227,7 @@ private final class RelayLoop {
     hub.post([.channel(StreamRelay.channel(of: id), events)], position: nil)
   }
 
-  /// Ends a stream whose node has sent everything.
+  /// Ends a stream whose node has ended it, once all its events were sent.
   private func finish(_ id: StreamID) {
     guard let stream = streams[id], stream.isOver, stream.held.isEmpty else { return }
     streams[id] = nil
@@ -234,28 +235,28 @@ private final class RelayLoop {
   }
 }
 
-/// Cuts what comes of another node's stream into whole events, so that nothing of this node's own gets into the midst
+/// Splits the bytes of another node's stream into complete events, so that no event of this node gets into the middle
 /// of one.
 struct PassedEvents {
-  /// The last id among the events that were given out; before the first, what the stream goes on from, if anything.
+  /// The last id among the returned events; before the first id, the position that the stream resumes from, or nil.
   private(set) var cursor: Cursor?
   private let limit: Int
-  /// What has come of the next event.
+  /// The received part of the next event.
   private var pending: [UInt8] = []
 
-  /// Events that are not longer than so many bytes, of a stream that goes on from a cursor, if there is one.
+  /// Creates a splitter for events of at most `limit` bytes, of a stream that resumes from `cursor` if it is not nil.
   init(limit: Int, after cursor: Cursor? = nil) {
     self.limit = limit
     self.cursor = cursor
   }
 
-  /// The revision of that id; 0 where there is none.
+  /// The revision of `cursor`; 0 if that is nil.
   var revision: Revision { cursor?.revision ?? 0 }
 
-  /// How many bytes of an event that is not whole are held.
+  /// The number of bytes held of an incomplete event.
   var pendingBytes: Int { pending.count }
 
-  /// The events that are whole with the next bytes of the stream. Throws where one is too long.
+  /// Adds the next bytes of the stream, and returns the events that are complete. Throws if an event is too long.
   mutating func take(_ bytes: ArraySlice<UInt8>) throws(NodeFault) -> [UInt8] {
     // The end of an event may be split between two pieces.
     let unseen = max(0, pending.count - 1)
@@ -275,8 +276,8 @@ struct PassedEvents {
   private static let lineFeed = UInt8(ascii: "\n")
   private static let idField = Array("id: ".utf8)
 
-  /// How many bytes of whole events can leave before a node has come further than `revision`, and the last revision
-  /// among those; nil where they have no id.
+  /// Returns the number of bytes of the leading complete events whose revisions are not after `revision`, and the last
+  /// revision among them; nil if they have no id.
   static func prefix(of events: [UInt8], notAfter revision: Revision) -> (count: Int, last: Revision?) {
     var (count, last): (Int, Revision?) = (0, nil)
     while count < events.count {
@@ -292,7 +293,7 @@ struct PassedEvents {
     return (count, last)
   }
 
-  /// The last `id:` line.
+  /// Returns the cursor in the last `id:` line; nil if there is no such line.
   private static func lastCursor(in events: [UInt8]) -> Cursor? {
     var end = events.count
     while end > 0 {

@@ -3,39 +3,40 @@ import KeywayServer
 import Support
 import Synchronization
 
-/// The nodes that follow this one, as far as they were heard lately, and the copies that others begin with; and what
-/// the journal has to keep for both.
+/// The nodes that follow this one and have made requests lately, the copies of the state that nodes fetch before they
+/// follow, and the records that the journal has to keep for both.
 final class Followers: Sendable {
   struct Follower: Sendable {
-    /// What it has.
+    /// The newest revision that it has.
     var revision: Revision
-    /// When it asked last, in nanoseconds of the clock.
+    /// The time of its last request, in nanoseconds of the clock.
     var heard: UInt64
-    /// The nodes that follow it, or one that does.
+    /// The nodes that follow it, directly or indirectly.
     var below: [String] = []
     fileprivate var need = Need()
   }
 
-  /// What came of a follower's request.
+  /// The result of noting a follower's request.
   enum Note {
-    /// It is known already.
+    /// The follower is known already.
     case known
-    /// It is new, or others follow it than before.
+    /// The follower is new, or other nodes follow it than before.
     case new
-    /// There are too many others.
+    /// There are too many other followers.
     case refused
   }
 
-  /// A copy of this node's state that another node fetches.
+  /// The id of a copy of this node's state that another node fetches.
   struct CopyID: Hashable, Sendable {
     fileprivate let number: Int
   }
 
-  /// Since when the journal is kept for the sake of one node.
+  /// The time since which the journal keeps records for one node.
   fileprivate struct Need {
     var since: (nanoseconds: UInt64, bytes: Int)?
 
-    /// Whether it counts: what would be forgotten up to `oldest` has been kept for no longer than the limits allow.
+    /// Returns true if the need counts: the records that would be forgotten up to `oldest` have been kept within the
+    /// limits so far.
     mutating func counts(
       _ revision: Revision, _ oldest: Revision, _ now: UInt64, _ writtenBytes: Int,
       _ limits: ClusterOptions.JoiningLimits
@@ -64,19 +65,19 @@ final class Followers: Sendable {
     var lastCopy = 0
   }
 
-  /// After so long without a request one has gone, in nanoseconds.
+  /// The time without a request after which a follower has gone, in nanoseconds.
   private static let memory: UInt64 = 10_000_000_000
-  /// The longest name that one has, in bytes.
+  /// The maximum length of a follower's name, in bytes.
   static let nameBytes = 300
 
   private let limit: Int
   private let joining: ClusterOptions.JoiningLimits
   private let state = Locked(State())
-  /// Every request asks whether this node is alone.
+  /// Atomic, since every request checks whether this node is alone.
   private let hasHeard = Atomic(false)
   private let now: @Sendable () -> UInt64
 
-  /// None was heard yet; at most `limit` can be at a time. `now` gives nanoseconds that only grow.
+  /// Creates an empty table of at most `limit` followers at a time. `now` returns monotonic time in nanoseconds.
   init(
     limit: Int, joining: ClusterOptions.JoiningLimits = ClusterOptions.JoiningLimits(),
     now: @escaping @Sendable () -> UInt64
@@ -86,33 +87,34 @@ final class Followers: Sendable {
     self.now = now
   }
 
-  /// Whether one was ever heard.
+  /// True if any follower has ever made a request.
   var wasHeard: Bool { hasHeard.load(ordering: .acquiring) }
 
-  /// The time that lies so many nanoseconds before now, or the beginning of the clock if that is later. A follower that
-  /// was heard last before `memory` is gone.
+  /// The time `nanoseconds` before now, or the beginning of the clock if that is later. A follower whose last request is
+  /// older than `memory` is gone.
   private static func horizon(_ nanoseconds: UInt64 = memory, before now: UInt64) -> UInt64 {
     now - min(now, nanoseconds)
   }
 
-  /// Those that are there now, by name.
+  /// The present followers, sorted by name.
   var present: [(name: String, follower: Follower)] {
     let horizon = Self.horizon(before: now())
     return state.withLock { $0.followers }.filter { $0.value.heard >= horizon }.sorted { $0.key < $1.key }
       .map { ($0.key, $0.value) }
   }
 
-  /// The names of those that are there now, and of the nodes that follow them.
+  /// The names of the present followers, and of the nodes that follow them.
   var names: [String] { wasHeard ? present.flatMap { [$0.name] + $0.follower.below } : [] }
 
-  /// The names of those that have asked in the last so many nanoseconds, and of the nodes that follow them.
+  /// Returns the names of the followers that made a request in the last `nanoseconds`, and of the nodes that follow
+  /// them.
   func names(heardWithin nanoseconds: UInt64) -> [String] {
     guard wasHeard else { return [] }
     let horizon = Self.horizon(nanoseconds, before: now())
     return present.filter { $0.follower.heard >= horizon }.flatMap { [$0.name] + $0.follower.below }
   }
 
-  /// Notes that one has asked for what comes after a revision, and which nodes follow it.
+  /// Notes that a follower has asked for the records after a revision, and which nodes follow it.
   func note(_ name: String, at revision: Revision, below: [String] = []) -> Note {
     let present = now()
     let horizon = Self.horizon(before: present)
@@ -123,7 +125,7 @@ final class Followers: Sendable {
       }
       let former = state.followers[name]
       if former?.revision != revision, let copy = state.copies.firstIndex(where: { $0.revision == revision }) {
-        // The copy is there: from here on it is the follower that needs the records.
+        // The copy has arrived: from now on the follower needs the records.
         state.copies.remove(at: copy)
       }
       let isKnown = former.map { $0.below == below && $0.heard >= horizon } ?? false
@@ -136,12 +138,12 @@ final class Followers: Sendable {
 
   // MARK: What the journal keeps
 
-  /// A node begins to fetch a copy, of a revision that is not before `revision`.
+  /// Notes that a node begins to fetch a copy, of a revision that is not before `revision`.
   func beginCopy(after revision: Revision) -> CopyID {
     let present = now()
     return state.withLock { state in
       state.copies.removeAll { present - min(present, $0.begun) >= UInt64(joining.seconds) * 1_000_000_000 }
-      // One that fetches again and again has no more than the others.
+      // A node that fetches again and again does not displace all others.
       if state.copies.count >= max(1, limit) { state.copies.removeFirst() }
       state.lastCopy += 1
       let id = CopyID(number: state.lastCopy)
@@ -150,17 +152,18 @@ final class Followers: Sendable {
     }
   }
 
-  /// The copy is of this revision: what comes after it will be asked for.
+  /// Notes the revision of a copy: the records after it will be requested.
   func note(_ copy: CopyID, of revision: Revision) {
     state.withLock { state in
       if let index = state.copies.firstIndex(where: { $0.id == copy }) { state.copies[index].revision = revision }
     }
   }
 
-  /// There is no copy after all.
+  /// Removes a copy that could not be made.
   func end(_ copy: CopyID) { state.withLock { state in state.copies.removeAll { $0.id == copy } } }
 
-  /// Up to which revision the journal may forget its records, that would do so up to `oldest`: see `JournalNeed`.
+  /// Returns the revision up to which the journal may forget its records; without followers that would be `oldest`. See
+  /// `JournalNeed`.
   func forgettable(upTo oldest: Revision, _ writtenBytes: Int) -> Revision {
     let (present, limits) = (now(), joining)
     let horizon = Self.horizon(before: present)

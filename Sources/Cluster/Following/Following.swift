@@ -6,31 +6,31 @@ import Logging
 import Store
 import Support
 
-/// Keeps a store up with the node that it follows: asks for the records after what it has, takes them over, and asks
-/// again. One thread does it.
+/// Keeps a store up to date with the node that it follows: requests the records after its revision, takes them over,
+/// and repeats. It uses one thread.
 ///
-/// `state` is all that changes, under its lock, which is held for a look. Where the other node has another history, it
-/// fetches a copy of that and ends; its owner begins anew with the copy.
+/// `state` holds all mutable state; its lock is held only briefly. If the other node has another history, this object
+/// fetches a copy of that and ends; its owner starts again with the copy.
 package final class Following: Sendable {
-  /// What a follower needs to begin.
+  /// The parameters of a follower.
   package struct Plan: Sendable {
     /// The node that is followed.
     package let leader: Leader
     /// A directory for the copy of another history.
     package let directory: String
-    /// The text of the one schema that will do; nil where any will.
+    /// The text of the only acceptable schema; nil if any is.
     package let schema: String?
-    /// Whether the store is a copy that was just made, which may lack much.
+    /// True if the store is a copy that was just made, which may lack many revisions.
     package let beginsWithCopy: Bool
-    /// False if the node that is followed must not be one that asks who its clients are.
+    /// False if the leader must not be a node that authenticates clients.
     package let mayHaveAccess: Bool
-    /// Gets the copy of another history, once; nothing more is taken over then.
+    /// Called once with the copy of another history; no more records are taken over afterwards.
     package let rejoin: @Sendable (LeaderCopy) -> Void
-    /// Called with whether that node asks who its clients are, when that is known and whenever it changes. Where it
-    /// must not, nothing more is taken over then.
+    /// Called with true if the leader authenticates clients, with false if not, when that is known and whenever it
+    /// changes. If the leader must not, no more records are taken over afterwards.
     package let noteAccess: @Sendable (Bool) -> Void
 
-    /// A plan of these parts.
+    /// Creates a plan.
     package init(
       leader: Leader, directory: String, schema: String?, beginsWithCopy: Bool, mayHaveAccess: Bool,
       rejoin: @escaping @Sendable (LeaderCopy) -> Void, noteAccess: @escaping @Sendable (Bool) -> Void
@@ -46,15 +46,15 @@ package final class Following: Sendable {
   }
 
   private struct State {
-    /// When this node was last known to hear, in nanoseconds of the clock.
+    /// The time when this node was last known to be in contact, in nanoseconds of the clock.
     var heard: UInt64
-    /// The newest revision that it was told of.
+    /// The newest revision that the leader has reported.
     var newest: Revision = 0
-    /// Why it does not hear; nil where it does.
+    /// The reason why there is no contact; nil if there is.
     var reason: String? = "it has not answered yet"
-    /// Whether it has had everything there was, once, or began with a store of its own.
+    /// True if it has been up to date once, or started with a store of its own.
     var hasCaughtUp: Bool
-    /// True if the node that is followed asks who its clients are; nil before it has said so.
+    /// True if the leader authenticates clients; nil before it has said so.
     var leaderHasAccess: Bool?
     var hasStopped = false
   }
@@ -68,13 +68,13 @@ package final class Following: Sendable {
   private let restore: @Sendable ([StoredAttachment]) -> Void
   private let state: Locked<State>
   private let thread = Locked<SystemThread?>(nil)
-  /// Ends a pause early.
+  /// Signaled to end a pause early.
   private let stopping = DispatchSemaphore(value: 0)
 
   private static let pauses: [Double] = [0.05, 0.1, 0.2, 0.5, 1, 2]
 
-  /// A store that is to follow; `restore` gets what was kept with the commits that it takes over, `now` gives
-  /// nanoseconds that only grow.
+  /// Creates an instance for a store that follows another; `restore` receives the attachments of the commits that it
+  /// takes over, `now` returns monotonic time in nanoseconds.
   init(
     _ plan: Plan, store: Store, revocations: Revocations, directory: NodeDirectory, conditions: ConditionLog,
     now: @escaping @Sendable () -> UInt64, restore: @escaping @Sendable ([StoredAttachment]) -> Void
@@ -89,14 +89,14 @@ package final class Following: Sendable {
     state = Locked(State(heard: now(), hasCaughtUp: !plan.beginsWithCopy))
   }
 
-  /// Begins, once the store has read its journal.
+  /// Starts the thread, once the store has read its journal.
   func start() {
     thread.withLock { thread in
       if thread == nil { thread = SystemThread { self.run() } }
     }
   }
 
-  /// Ends it, and returns when nothing more is taken over.
+  /// Stops the thread, and returns when no more records are taken over.
   func stop() {
     state.withLock { $0.hasStopped = true }
     plan.leader.client.cut()
@@ -110,22 +110,22 @@ package final class Following: Sendable {
 
   // MARK: What is known
 
-  /// For how many milliseconds nothing was heard.
+  /// The time without contact, in milliseconds.
   var silenceMilliseconds: UInt64 {
     let present = now()
     return state.withLock { present > $0.heard ? (present - $0.heard) / 1_000_000 : 0 }
   }
 
-  /// The newest revision that this node was told of.
+  /// The newest revision that the leader has reported.
   var newest: Revision { state.withLock { $0.newest } }
 
-  /// How many revisions a copy still lacks, at least; nil once it has had everything.
+  /// The minimum number of revisions that a copy still lacks; nil once it has been up to date.
   var missing: Revision? {
     let revision = store.revision
     return state.withLock { $0.hasCaughtUp ? nil : max($0.newest, revision) - revision }
   }
 
-  /// Why it does not hear; nil where it does.
+  /// The reason why there is no contact; nil if there is.
   var reason: String? { state.withLock { $0.reason } }
 
   // MARK: The thread
@@ -134,7 +134,8 @@ package final class Following: Sendable {
 
   private func run() {
     var failures = 0
-    // The first answer comes when there is something new, and names of the others' streams are asked for before.
+    // The first answer to a request for records arrives only with news, and names of other nodes' streams are needed
+    // before that.
     if let known = try? plan.leader.description() { directory.follow(plan.leader.client.address, known.nodes) }
     while !hasStopped {
       do {
@@ -160,7 +161,7 @@ package final class Following: Sendable {
     _ = stopping.wait(timeout: .now() + seconds)
   }
 
-  /// Takes over what comes next, if something does within the time that the other node waits.
+  /// Takes over the next records, if there are any within the time that the leader waits for some.
   private func advance() throws {
     let revision = store.revision
     guard let digest = try store.journal.digest(at: revision) else {
@@ -170,7 +171,7 @@ package final class Following: Sendable {
       after: revision, digest, epoch: store.epoch, revocations: revocations.digest, directory)
     if hasStopped { return }
     try checkAccess(hasAccess)
-    // Revocations come first: the revoked are to hear nothing of the records.
+    // Revocations come first: revoked subjects must not receive the records.
     if batch.revocations != revocations.digest { try takeRevocations() }
     if !batch.records.isEmpty { try store.take(batch.records, restore: restore) }
     if let nodes, !directory.isCurrent(nodes) {
@@ -179,7 +180,7 @@ package final class Following: Sendable {
     let present = now()
     let heard = present - min(present, batch.silenceMilliseconds * 1_000_000)
     state.withLock { state in
-      // What the other one heard before it fell silent says nothing of now.
+      // The leader's own contact before a silence says nothing about now.
       state.heard = max(state.heard, heard)
       state.newest = max(batch.newest, store.revision)
       if store.revision >= state.newest { state.hasCaughtUp = true }
@@ -188,7 +189,7 @@ package final class Following: Sendable {
     conditions.set(.leader, isActive: false)
   }
 
-  /// Throws if the node that is followed asks who its clients are, and must not.
+  /// Throws if the leader authenticates clients and must not; otherwise reports a change.
   private func checkAccess(_ hasAccess: Bool) throws(Leader.Refusal) {
     guard plan.mayHaveAccess || !hasAccess else { throw plan.leader.accessRefusal }
     let isNew = state.withLock { state in
@@ -198,7 +199,7 @@ package final class Following: Sendable {
     if isNew { plan.noteAccess(hasAccess) }
   }
 
-  /// Has the revocations that the other node has. Waits for its answer and for the disk. Throws where one of both
+  /// Replaces the revocations with those of the leader. Blocks on the leader's answer and on the disk. Throws if either
   /// fails.
   func takeRevocations() throws { try revocations.replace(plan.leader.revocations()) }
 
@@ -208,7 +209,7 @@ package final class Following: Sendable {
     conditions.set(.leader, isActive: true, detail: "\(plan.leader.client.address): \(reason)")
   }
 
-  /// Fetches a copy of another history. False where there is none to be had.
+  /// Fetches a copy of another history. Returns false if that fails and should be tried again.
   private func beginAnew(_ reason: String) -> Bool {
     do throws(Leader.Refusal) {
       let copy = try LeaderCopy.fetch(
@@ -228,7 +229,7 @@ package final class Following: Sendable {
 }
 
 extension Condition {
-  /// Nothing is heard of the node that this one follows.
+  /// There is no contact with the node that this one follows.
   fileprivate static let leader = Condition(
     "leader", "nothing is heard of the node that this one follows: it goes on serving what it has", level: .error)
 }

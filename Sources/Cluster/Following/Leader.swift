@@ -4,20 +4,20 @@ import KeyValueModel
 import KeywayServer
 package import Store
 
-/// The node that this one follows, as it answers.
+/// A client's view of the node that this one follows.
 package struct Leader: Sendable {
-  /// Why it cannot be followed, or not now.
+  /// The reason why the node cannot be followed, or not now.
   package enum Refusal: Error, Sendable, CustomStringConvertible {
-    /// There was no answer, or none that can be used; it may come.
+    /// There was no usable answer; a later attempt may succeed.
     case fault(NodeFault)
-    /// It has another history, or has forgotten what comes next: this node has to begin anew.
+    /// It has another history, or no longer has the next records: this node has to start again from a copy.
     case otherHistory(String)
-    /// Its schema is another than the one that this node was given.
+    /// Its schema differs from the one that this node was given.
     case otherSchema(String)
-    /// It asks who its clients are, and this node does not.
+    /// It authenticates clients, and this node does not.
     case access(String)
 
-    /// What is wrong, in a sentence.
+    /// A sentence that describes what is wrong.
     package var description: String {
       switch self {
       case .fault(let fault): fault.reason
@@ -25,7 +25,7 @@ package struct Leader: Sendable {
       }
     }
 
-    /// Does something with the node.
+    /// Runs `body`, and turns a `NodeFault` into a refusal.
     fileprivate static func of<Result>(_ body: () throws(NodeFault) -> Result) throws(Refusal) -> Result {
       do throws(NodeFault) {
         return try body()
@@ -35,11 +35,11 @@ package struct Leader: Sendable {
     }
   }
 
-  /// A node, as it describes itself.
+  /// The description that a node gives of itself.
   package struct Description: Sendable {
     /// Its epoch and the text of its schema.
     package let identity: JournalIdentity
-    /// True if it asks who its clients are (`access.keys`).
+    /// True if it authenticates clients (`access.keys`).
     package let hasAccess: Bool
     /// The nodes that it knows, itself first.
     let nodes: [String]
@@ -48,18 +48,18 @@ package struct Leader: Sendable {
   let client: NodeClient
   private let token: NodeToken
 
-  /// What has to come, again and again, while something is received.
+  /// The longest time without any data while an answer is received.
   private static let silence = Duration.seconds(8)
-  /// The most bytes of an answer that is held in memory: one record can be that long.
+  /// The maximum size of an answer that is held in memory, in bytes: one record can be that long.
   private static let answerBytes = SnapshotFile.maximumBlock + (1 << 20)
 
-  /// The node at an address; `tokenFile` holds the token that it is shown, if it wants one.
+  /// Creates a view of the node of a client; `tokenFile` holds the token that is sent to it, if it requires one.
   package init(_ client: NodeClient, tokenFile: String) {
     self.client = client
     token = NodeToken(file: tokenFile)
   }
 
-  /// Asks the node what it is.
+  /// Fetches the node's description.
   package func description() throws(Refusal) -> Description {
     let object = try json("/v1/nodes")
     guard let epoch = object["epoch"]?.asString, let schema = object["schema"]?.asString,
@@ -70,14 +70,15 @@ package struct Leader: Sendable {
       nodes: nodes.compactMap(\.asString))
   }
 
-  /// The reason why a node that does not ask who its clients are must not follow this one, which does.
+  /// The refusal of a node that does not authenticate clients to follow this one, which does.
   package var accessRefusal: Refusal {
     .access(
       "\(client.address) asks who its clients are (access.keys), and this node would serve everything that it has to "
         + "everyone. Set access.keys here, or access.open to true if that is intended")
   }
 
-  /// Writes its snapshot into a file. False where it begins with the empty store, and the file is not made.
+  /// Writes its snapshot into a file. Returns false, and leaves no file, if the node's history begins with the empty
+  /// store.
   package func writeSnapshot(to path: String) throws(Refusal) -> Bool {
     guard FileManager.default.createFile(atPath: path, contents: nil, attributes: [.posixPermissions: 0o600]),
       let file = FileHandle(forWritingAtPath: path)
@@ -107,12 +108,13 @@ package struct Leader: Sendable {
     return true
   }
 
-  /// The most bytes of the nodes that follow this one, as the other is told of them; more are left out.
+  /// The maximum size of the list of nodes that follow this one, as it is sent to the leader, in bytes; further nodes
+  /// are left out.
   private static let belowBytes = 4_000
 
-  /// Asks for the records after a revision of an epoch, with the digest there, for what changes with the nodes that the
-  /// other one knows, and for whether it asks who its clients are. It is told the nodes that this node's directory has,
-  /// and the digest of the revocations that this node has: others are told at once.
+  /// Requests the records after a revision of an epoch, with the digest there. Also returns the digest of the nodes
+  /// that the leader knows, if it says so, and true if it authenticates clients. The request states the nodes in this
+  /// node's directory, and the digest of this node's revocations: if the leader's differ, it answers at once.
   func records(
     after revision: Revision, _ digest: JournalDigest, epoch: String, revocations: JournalDigest,
     _ directory: NodeDirectory
@@ -120,7 +122,7 @@ package struct Leader: Sendable {
     let name = directory.url.escaped
     let place = "epoch=\(epoch)&after=\(revision)&digest=\(String(digest.value, radix: 16))"
     var request = try request("/v1/nodes/records?\(place)&node=\(name)")
-    // In a field, which a node of an earlier version passes over.
+    // Sent in a field, which a node of an earlier version ignores.
     request.fields.append((HTTPField.Name.keywayRevocations.rawName, String(revocations.value, radix: 16)))
     var below = ""
     for name in directory.below.map(\.escaped) where below.utf8.count + name.utf8.count < Self.belowBytes {
@@ -133,7 +135,7 @@ package struct Leader: Sendable {
     return (batch, answer[HTTPField.Name.keywayNodes.rawName], hasAccess)
   }
 
-  /// The revocations that count there.
+  /// Fetches the revocations that apply on the leader.
   func revocations() throws(Refusal) -> [Revocation] {
     let object = try json("/v1/nodes/revocations")
     guard case .array(let entries) = object["revocations"] else { throw Self.strange }
@@ -146,7 +148,7 @@ package struct Leader: Sendable {
     return revocations
   }
 
-  /// Streams of this node are gone for good, by their numbers.
+  /// Reports that streams of this node are gone for good, by their numbers.
   func end(streams: some Sequence<UInt64>) throws(Refusal) {
     var request = try request("/v1/nodes/streams")
     request.method = HTTPRequest.Method.post.rawValue
@@ -191,21 +193,21 @@ package struct Leader: Sendable {
   }
 }
 
-/// What a follower begins with: the identity of the store that it follows, and a file of its state.
+/// The starting point of a follower: the identity of the store that it follows, and a file with its state.
 package struct LeaderCopy: Sendable {
   /// The epoch and the schema.
   package let identity: JournalIdentity
-  /// True if the node asks who its clients are.
+  /// True if the node authenticates clients.
   package let hasAccess: Bool
-  /// The file; nil where it begins with the empty store.
+  /// The path of the snapshot; nil if the history begins with the empty store.
   package let snapshotPath: String?
 
-  /// Fetches a copy of what a node has into a directory that exists.
+  /// Fetches a copy of a node's state into an existing directory.
   ///
   /// - Parameters:
-  ///   - schema: The text of the only schema that will do, if there is one: comments and layout may differ.
-  ///   - mayHaveAccess: False if the node must not be one that asks who its clients are.
-  /// - Throws: The reason why there is none; then no file is left.
+  ///   - schema: The text of the only acceptable schema, or nil; comments and layout may differ.
+  ///   - mayHaveAccess: False if the node must not be one that authenticates clients.
+  /// - Throws: The reason why there is no copy; then no file is left.
   package static func fetch(
     from leader: Leader, into directory: String, schema: String?, mayHaveAccess: Bool
   ) throws(Leader.Refusal) -> LeaderCopy {
@@ -222,7 +224,7 @@ package struct LeaderCopy: Sendable {
       return LeaderCopy(identity: identity, hasAccess: hasAccess, snapshotPath: nil)
     }
     do {
-      // Read through: what was cut off or damaged on the way is found before anything depends on it.
+      // Read it completely: truncation and damage in transit are found before anything depends on it.
       let file = try SnapshotFile(path: path)
       try file.read { _ in }
       guard file.header.epoch == identity.epoch, file.header.schema == identity.schema else {
@@ -237,6 +239,6 @@ package struct LeaderCopy: Sendable {
 }
 
 extension String {
-  /// The text as a part of a query or a list.
+  /// The text, percent-encoded for use in a query or a list.
   fileprivate var escaped: String { addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? "" }
 }

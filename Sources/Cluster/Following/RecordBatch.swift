@@ -3,23 +3,23 @@ import KeywayServer
 package import Store
 import Support
 
-/// Records on their way to another node, exactly as the journal keeps them, with the chain of digests that they make.
+/// Records that are sent to another node, exactly as the journal stores them, with their chain of digests.
 ///
-/// Four bytes that name the form; the newest revision that the sender knows of (8 bytes), for how many milliseconds
-/// it has heard nothing of newer ones (8), the digest of its revocations (8), the number of records (4); and of each
-/// record its time (8), its digest (8), the length of its body (4) and the body. Numbers are little-endian. Revisions
-/// follow on the one that was asked for.
+/// Four bytes that name the format; the newest revision that the sender knows of (8 bytes), the milliseconds for which
+/// it has had no news of newer ones (8), the digest of its revocations (8), the number of records (4); and for each
+/// record its time (8), its digest (8), the length of its body (4) and the body. Numbers are little-endian. The
+/// revisions follow the one in the request.
 package struct RecordBatch: Hashable, Sendable {
-  /// The newest revision that the sender knows of: its own, or one that it was told of and has not got yet.
+  /// The newest revision that the sender knows of: its own, or one that was reported to it and has not arrived yet.
   package var newest: Revision
-  /// For how long the sender has heard nothing, in milliseconds: 0 of a node that takes writes itself.
+  /// The time for which the sender has been without contact, in milliseconds: 0 for a node that takes writes itself.
   package var silenceMilliseconds: UInt64
-  /// The digest of the revocations that count there.
+  /// The digest of the revocations that apply there.
   package var revocations: JournalDigest
   /// The records, in order.
   package var records: [JournalRecord]
 
-  /// A batch of these parts.
+  /// Creates a batch.
   package init(
     newest: Revision, silenceMilliseconds: UInt64, revocations: JournalDigest, records: [JournalRecord]
   ) {
@@ -30,12 +30,12 @@ package struct RecordBatch: Hashable, Sendable {
   }
 
   private static let magic = Array("kwr1".utf8)
-  /// What a record takes besides its body.
+  /// The size of a record without its body, in bytes.
   private static let recordOverhead = 20
-  /// What a batch without records takes.
+  /// The size of a batch without records, in bytes.
   static let emptyBytes = 32
 
-  /// The bytes of the batch, behind a revision with this digest.
+  /// Encodes the batch, which follows a revision with this digest.
   package func encoded(after digest: JournalDigest) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(records.reduce(Self.emptyBytes) { $0 + $1.body.count + Self.recordOverhead })
@@ -53,8 +53,8 @@ package struct RecordBatch: Hashable, Sendable {
     return bytes
   }
 
-  /// The batch that bytes are, behind a revision with a digest. Throws a fault where they are not one, or a record is
-  /// not what was written.
+  /// Decodes a batch that follows a revision with a digest. Throws a fault if the bytes are not a batch, or a record is
+  /// not the one that was written.
   package init(_ bytes: [UInt8], after revision: Revision, _ digest: JournalDigest) throws(NodeFault) {
     let malformed = NodeFault("the answer is no batch of records of this version")
     var rest = bytes[...]

@@ -4,55 +4,58 @@ import KeyValueModel
 import KeywayServer
 import Store
 
-/// Writes on their way to another node, several in one request, and the answers to them: `POST /v1/nodes/writes`.
+/// The encoding of forwarded writes, several in one request, and of the answers to them: `POST /v1/nodes/writes`.
 ///
-/// Four bytes that name the form, and a number of requests (4 bytes); of each its method, its target, the number of its
-/// fields (2), of each field its name and its value, and its body. Answers are the same with other bytes for the form,
-/// and a status (2) in the place of method and target; behind them may stand the records that the sender lacks, under
-/// another form. A text is its length (4) and so many bytes of UTF-8, a body its
-/// length (4) and the bytes. Numbers are little-endian.
+/// A batch of requests is four bytes that name the format and the number of requests (4 bytes); for each request its
+/// method, its target, the number of its fields (2), the name and the value of each field, and its body. A batch of
+/// answers has other bytes for the format, and a status (2) in place of the method and the target; in a third format,
+/// the records that the sender lacks follow the answers. A text is its length (4) and that many bytes of UTF-8, a body
+/// its length (4) and the bytes. Numbers are little-endian.
 enum WriteBatch {
-  /// What bytes are in the place of a batch.
+  /// A description of what is wrong with bytes that are not a batch.
   struct Defect: Error, Hashable, CustomStringConvertible {
     let description: String
   }
 
-  /// Where a batch is sent.
+  /// The target of the request with a batch.
   static let target = "/v1/nodes/writes"
-  /// What it is of.
+  /// The media type of a batch.
   static let mediaType = "application/octet-stream"
-  /// The most requests in one. The thread of a connection judges all of them before it turns to others.
+  /// The maximum number of requests in a batch. The thread of a connection handles all of them before it turns to other
+  /// connections.
   static let mostRequests = 128
-  /// The most bytes of one.
+  /// The maximum size of a batch, in bytes.
   static let mostBytes = 512 << 10
-  /// A request that has more bytes goes alone.
+  /// The maximum size of a request in a batch, in bytes. A larger request is sent by itself.
   static let mostRequestBytes = 8 << 10
-  /// The most bytes of the bodies of the answers. What a write has done is answered without a body beyond.
+  /// The maximum total size of the bodies of the answers, in bytes. Beyond it, the answer to a successful write has no
+  /// body.
   static let mostAnswerBytes = 16 << 20
-  /// The most bytes of the bodies of the records that go with the answers; the sender reads the rest itself.
+  /// The maximum total size of the bodies of the records that are sent with the answers, in bytes. The sender of the
+  /// batch reads the rest itself.
   static let mostRecordBytes = 256 << 10
-  /// The most bytes that an answer has besides its body.
+  /// The maximum size of an answer without its body, in bytes.
   static let answerHeadBytes = 64 << 10
 
   private static let requestForm = Array("kww1".utf8)
   private static let answerForm = Array("kwa1".utf8)
-  /// The form of answers with records behind them: where their node is reached that appended last, the revision before
-  /// the first (8 bytes), the digest at the last (8), their number (4), and of each its milliseconds (8) and its body.
-  /// It is sent to those alone that ask for records.
+  /// The format of answers followed by records: the address of the node that appended last, the revision before the
+  /// first record (8 bytes), the digest at the last one (8), the number of records (4), and for each record its time in
+  /// milliseconds (8) and its body. It is sent only to nodes that ask for records.
   private static let recordsForm = Array("kwa2".utf8)
-  /// What a request or an answer takes at least.
+  /// The minimum size of a request or an answer, in bytes.
   private static let leastBytes = 8
 
   // MARK: Requests
 
-  /// How many bytes a request takes.
+  /// Returns the encoded size of a request, in bytes.
   static func byteCount(of request: NodeRequest) -> Int {
     request.fields.reduce(14 + request.method.utf8.count + request.target.utf8.count + request.body.count) {
       $0 + 8 + $1.name.utf8.count + $1.value.utf8.count
     }
   }
 
-  /// The bytes of a batch of requests.
+  /// Encodes a batch of requests.
   static func encoded(_ requests: [NodeRequest]) -> [UInt8] {
     var bytes = requestForm
     bytes.reserveCapacity(requests.reduce(8) { $0 + byteCount(of: $1) })
@@ -66,7 +69,7 @@ enum WriteBatch {
     return bytes
   }
 
-  /// The requests that bytes are.
+  /// Decodes a batch of requests. Throws a `Defect` if the bytes are not one.
   static func requests(in bytes: [UInt8]) throws(Defect) -> [CarriedMessage] {
     guard bytes.count <= mostBytes else { throw Defect(description: "a batch has at most \(mostBytes) bytes") }
     var reader = Reader(bytes: bytes)
@@ -89,7 +92,7 @@ enum WriteBatch {
 
   // MARK: Answers
 
-  /// The bytes of the answers to a batch, with the records that go with them.
+  /// Encodes the answers to a batch, with the records that are sent along.
   static func encoded(_ answers: [NodeAnswer], _ handed: HandedRecords? = nil) -> [UInt8] {
     var bytes = handed == nil ? answerForm : recordsForm
     bytes.append(number: UInt32(answers.count))
@@ -113,7 +116,8 @@ enum WriteBatch {
     }
   }
 
-  /// The answers that bytes are, which must be so many, and the records that stand behind them.
+  /// Decodes the answers to a batch, of which there must be `expected`, and the records that follow them. Throws a
+  /// `Defect` if the bytes are not that.
   static func answers(
     in bytes: [UInt8], count expected: Int
   ) throws(Defect) -> (answers: [NodeAnswer], handed: HandedRecords?) {
@@ -205,21 +209,21 @@ enum WriteBatch {
   }
 }
 
-/// How far a node has come that passes writes on in a batch: the field `Keyway-Records` of that request. The answer
-/// then has the records after it, where the other node has the same journal up to there.
+/// The position in the journal that the sender of a batch has reached: the field `Keyway-Records` of the request. If
+/// the other node has the same journal up to there, its answer includes the records after that.
 struct HandedPlace: Hashable, Sendable {
-  /// The epoch of its journal, and the newest record that it has.
+  /// The epoch of the sender's journal, and the newest record that it has.
   let cursor: Cursor
-  /// The digest there.
+  /// The digest at that record.
   let digest: JournalDigest
 
-  /// A place of a journal.
+  /// Creates a position in a journal.
   init(cursor: Cursor, digest: JournalDigest) {
     (self.cursor, self.digest) = (cursor, digest)
   }
 
-  /// What a field says: a cursor, a blank, and the digest as 1 to 16 hexadecimal digits. Nil where it says something
-  /// else.
+  /// Reads the value of a field: a cursor, a space, and the digest as 1 to 16 hexadecimal digits. Nil if it has another
+  /// form.
   init?(_ field: String) {
     let parts = field.split(separator: " ", omittingEmptySubsequences: false)
     guard parts.count == 2, let cursor = Cursor(String(parts[0])), !parts[1].hasPrefix("+"),
@@ -228,7 +232,7 @@ struct HandedPlace: Hashable, Sendable {
     self.init(cursor: cursor, digest: JournalDigest(value: digest))
   }
 
-  /// As it is sent.
+  /// The value of the field.
   var field: String { "\(cursor) \(String(digest.value, radix: 16))" }
 }
 

@@ -7,16 +7,16 @@ import Store
 import Support
 import Synchronization
 
-/// Sends writes to one other node, several in one request where several wait.
+/// Sends writes to one other node, several in one request if several wait.
 ///
-/// A batch is received whole or not at all, so that a fault says the same of all its writes. Where it is not known
-/// whether they were done, they are asked for again, together.
+/// A batch is received as a whole or not at all, so that a fault applies equally to all its writes. If it is not known
+/// whether they were done, the node is asked again for all of them together.
 final class WriteBatcher: Sendable {
-  /// How long it waits.
+  /// The time limits of a batcher.
   struct Times: Sendable {
-    /// For each part of an answer.
+    /// The time limit for each part of an answer.
     var silence: Duration
-    /// For an answer to the question what became of writes; nil where it is not asked.
+    /// The time limit for finding out the outcome of unanswered writes; nil if the node is not asked.
     var asking: Duration?
   }
 
@@ -26,7 +26,7 @@ final class WriteBatcher: Sendable {
     let token: NodeToken
     let taking: RecordTaking?
     let hasStopped = Atomic(false)
-    /// Until when the other node is not sent batches, which it does not know.
+    /// The time until which no batches are sent to the other node, which does not support them; nil if it may.
     let singlesUntil = Locked<ContinuousClock.Instant?>(nil)
 
     init(_ client: NodeClient, _ times: Times, _ token: NodeToken, _ taking: RecordTaking?) {
@@ -34,16 +34,16 @@ final class WriteBatcher: Sendable {
     }
   }
 
-  /// Between two questions what became of writes, in microseconds.
+  /// The time between two questions for the outcome of writes, in microseconds.
   fileprivate static let pause: UInt32 = 100_000
-  /// For how long a node that does not know batches is not sent any: it may be replaced by a newer one.
+  /// The time for which no batches are sent to a node that does not support them. Afterwards it may have been upgraded.
   fileprivate static let singlesTime = Duration.seconds(60)
 
   private let sender: Sender
   private let threads: BatchThreads<OutgoingWrite>
 
-  /// Creates a batcher to the node of a client, to which `token` shows that a node sends. If answers bring records,
-  /// `taking` takes them over, and one write goes as a batch too.
+  /// Creates a batcher for the node of a client; `token` proves to that node that the sender is a node. If `taking` is
+  /// not nil, answers include records that it takes over, and a single write is sent as a batch too.
   init(
     _ client: NodeClient, _ limits: ClusterOptions.ForwardingLimits, _ times: Times, token: NodeToken,
     _ taking: RecordTaking? = nil
@@ -58,18 +58,18 @@ final class WriteBatcher: Sendable {
 
   deinit { stop() }
 
-  /// Sends a write of a client in its turn. False where too many wait.
+  /// Queues a write of a client for sending. Returns false if too many wait.
   func submit(_ write: OutgoingWrite, of client: ClientAddress) -> Bool {
     threads.submit(write, bytes: WriteBatch.byteCount(of: write.request), of: client)
   }
 
-  /// Sends a write by itself on the calling thread, which waits for the answer.
+  /// Sends a write by itself on the calling thread, which blocks until the answer arrives.
   func sendAlone(_ write: OutgoingWrite) { sender.send([write], asBatch: false) }
 
-  /// How many writes wait, or have no answer yet.
+  /// The number of writes that wait or have no answer yet.
   var count: Int { threads.count }
 
-  /// Ends what is under way, and lets go of what waits.
+  /// Cancels the writes under way, and drops those that wait.
   func stop() {
     sender.hasStopped.store(true, ordering: .relaxed)
     threads.stop { sender.client.cut() }
@@ -77,7 +77,7 @@ final class WriteBatcher: Sendable {
 }
 
 extension WriteBatcher.Sender {
-  /// Sends writes, and gives each what comes of it.
+  /// Sends writes, and finishes each with its result.
   func send(_ waiting: [OutgoingWrite], asBatch isBatch: Bool) {
     let deadline = ContinuousClock.now + times.silence
     let writes = waiting.filter { $0.begin() }
@@ -93,7 +93,7 @@ extension WriteBatcher.Sender {
     if let asking = times.asking, !doubtful.isEmpty { ask(doubtful, before: min(deadline, .now + asking)) }
   }
 
-  /// Asks what became of writes that were sent, and has those done that were not.
+  /// Asks for the outcome of writes that were sent; the other node carries out those that it has not received before.
   private func ask(_ doubtful: [(write: OutgoingWrite, fault: NodeFault)], before end: ContinuousClock.Instant) {
     var left = doubtful
     while !left.isEmpty, .now < end, !hasStopped.load(ordering: .relaxed) {
@@ -101,7 +101,7 @@ extension WriteBatcher.Sender {
       let results = results(of: left.map(\.write.again), silence: end - .now, asBatch: left.count > 1)
       var open: [(write: OutgoingWrite, fault: NodeFault)] = []
       for (entry, result) in zip(left, results) {
-        // A node that is about to stop, or has just begun, does not know.
+        // A node that is about to stop, or has just started, does not know the outcome.
         if case .success(let answer) = result, answer.status != 503 {
           entry.write.finish(result)
         } else {
@@ -131,7 +131,7 @@ extension WriteBatcher.Sender {
       var request = write.request.naming(write.write)
       request.fields += try token.fields(named: .keywayNode)
       let answer = try client.send(request, silence: silence, limit: NodeAnswer.largestBytes)
-      // Its client may be refused with this status too, and hears of that.
+      // A client may be refused with this status too, and then receives the answer.
       if answer.status == ProblemCode.nodeRefused.status.code, answer.problemCode == .nodeRefused {
         throw Self.refusal(answer)
       }
@@ -139,12 +139,12 @@ extension WriteBatcher.Sender {
     }
   }
 
-  /// The other node has not believed that a node sends, and so has done nothing.
+  /// Returns the fault after the other node rejected this node's token, and so has done nothing.
   private static func refusal(_ answer: NodeAnswer) -> NodeFault {
     NodeFault("it does not take writes from this node (\(answer.status)): see nodes.tokenFile", isUnsent: true)
   }
 
-  /// The answers to a batch; nil where the other node does not take it, and has done nothing.
+  /// Sends a batch, and returns the answers; nil if the other node does not accept the batch, and so has done nothing.
   private func together(_ writes: [OutgoingWrite], _ silence: Duration) throws(NodeFault) -> [NodeAnswer]? {
     var request = NodeRequest("POST", WriteBatch.target)
     request.fields = [("Content-Type", WriteBatch.mediaType)] + (try token.fields) + (taking?.fields() ?? [])
@@ -166,39 +166,39 @@ extension WriteBatcher.Sender {
     case .notFound, .methodNotAllowed:
       singlesUntil.withLock { $0 = .now + WriteBatcher.singlesTime }
       return nil
-    // One with another form, or other limits.
+    // A node with another format, or with other limits.
     case .badRequest, .contentTooLarge, .unsupportedMediaType, .unprocessableContent: return nil
-    // What became of them is lost.
+    // The outcome of the writes is lost.
     case let status where status.kind == .successful: throw NodeFault("the answer to a batch has no answers")
-    // It has too much to do, or is about to stop, which it would say to each.
+    // The node is overloaded or about to stop, and would answer each write with this.
     default: return Array(repeating: answer, count: writes.count)
     }
   }
 }
 
-/// A write on its way to another node.
+/// A write that is forwarded to another node.
 struct OutgoingWrite: Sendable {
-  /// What is sent, without its name.
+  /// The request without the name of the write.
   let request: NodeRequest
-  /// Its name.
+  /// The name of the write.
   let write: PassedWrite
-  /// Called once, right before it is sent for the first time; false where it need not be, and its client has an
-  /// answer.
+  /// Called once, right before the write is sent for the first time. Returns false if it need not be sent, and then its
+  /// client has an answer.
   let begin: @Sendable () -> Bool
-  /// Called once after `begin`, with what the other node answers. A fault that is unsent says that it has certainly not
-  /// done it.
+  /// Called once after `begin`, with the other node's answer. A fault with `isUnsent` means that the other node has
+  /// certainly not carried out the write.
   let finish: @Sendable (Result<NodeAnswer, NodeFault>) -> Void
 
-  /// The same with the word that it was sent before.
+  /// The write, marked as sent before.
   var again: OutgoingWrite {
     var write = write
     write.isAgain = true
     return OutgoingWrite(request: request, write: write, begin: begin, finish: finish)
   }
 
-  /// Whether a write can go with others: the answer to a batch waits for each of its writes, so that one does not that
-  /// is large, or that the other node may have to wait for. What changes no objects does not either, and what lasts
-  /// with a stream, which may be another node's.
+  /// Returns true if a write can be sent in a batch. The answer to a batch waits for all its writes, so a write is sent
+  /// by itself if it is large, if the other node may have to wait for it, if it does not change objects, or if it binds
+  /// an object to a stream, which may be another node's.
   static func goesWithOthers(
     _ forwarded: NodeRequest, of request: borrowing Request, _ route: Route, _ store: Store
   ) -> Bool {
@@ -212,17 +212,18 @@ struct OutgoingWrite: Sendable {
   }
 }
 
-/// How a peer that passes writes on takes over what they did: the answer to a batch has the records that the peer
-/// lacked when it sent it, so that it asks the database for none of them.
+/// The way in which a peer takes over the commits of the writes that it forwarded: the answer to a batch includes the
+/// records that the peer lacked when it sent the batch, so that it does not query the database for them.
 struct RecordTaking: Sendable {
-  /// The fields by which a batch says how far this node has come.
+  /// Returns the header fields that state which position this node has reached.
   let fields: @Sendable () -> [(name: String, value: String)]
-  /// Takes over what came with an answer: it is published when this returns, so that the writes can be answered.
+  /// Takes over the records that arrived with an answer. They are published when this returns, so that the writes can
+  /// be answered.
   let take: @Sendable (HandedRecords) -> Void
 }
 
 extension RecordTaking {
-  /// For a store over a journal that other nodes append to.
+  /// Creates an instance for a store over a journal that other nodes append to.
   init(_ journal: any SharedJournal, _ store: Store) {
     self.init {
       let (revision, digest) = journal.newest

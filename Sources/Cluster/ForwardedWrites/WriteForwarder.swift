@@ -5,36 +5,36 @@ import KeywayServer
 import Outbound
 import Store
 
-/// Forwards writes to the node that appends them, and answers with its answer once this node has what they did.
+/// Forwards writes to the node that appends them, and answers with its answer once this node has the resulting commits.
 ///
-/// A write has a name (`PassedWrite`), under which it is done once, however often and to how many nodes it is sent.
-/// Small writes that wait at the same time go together. Which node that is, and what becomes of a write that it does
-/// not answer, differs: `LeaderWrites` has the rules of a follower, `PeerWrites` those of a peer. Threads and
-/// connections are made with the first write.
+/// A write has a name (`PassedWrite`) under which it is done once, however often and to however many nodes it is sent.
+/// Small writes that wait at the same time are sent together. The choice of the node, and the handling of a write that
+/// it does not answer, differ: `LeaderWrites` has the rules of a follower, `PeerWrites` those of a peer. Threads and
+/// connections are created for the first write.
 final class WriteForwarder: Sendable {
-  /// The times that another node is waited for.
+  /// The time limits for another node.
   struct Times: Sendable {
-    /// The time for a connection.
+    /// The time limit for connecting.
     var connecting = NodeClient.connectTime
-    /// The times for its answer to a batch or a write.
+    /// The time limits for its answers to batches and writes.
     var batches: WriteBatcher.Times
   }
 
   private let store: Store
   private let limits: ClusterOptions.ForwardingLimits
   private let times: Times
-  /// Shows the other nodes that this one is a node.
+  /// The token that proves to the other nodes that this is a node.
   private let token: NodeToken
-  /// True if the other nodes have to know who asks.
+  /// True if forwarded writes include the client's credentials, because the other nodes authenticate clients.
   private let hasCredentials: Bool
-  /// Takes over what other nodes have appended; nil where it comes another way.
+  /// Takes over the records that other nodes have appended; nil if they arrive another way.
   private let taking: RecordTaking?
-  /// Answers that wait for this node.
+  /// The answers that wait for this node to reach their revision.
   private let answers: RevisionWaits
   private let clients: NodeClients
 
-  /// Creates what forwards the writes of a store, with the credentials of clients if `hasCredentials`; `answers` has
-  /// those that wait for it.
+  /// Creates a forwarder of the writes of a store, with the credentials of clients if `hasCredentials`; `answers` holds
+  /// the answers that wait for the store.
   init(
     _ store: Store, _ options: ClusterOptions, _ times: Times, answers: RevisionWaits, hasCredentials: Bool,
     _ taking: RecordTaking? = nil, by outbound: OutboundClient
@@ -47,14 +47,14 @@ final class WriteForwarder: Sendable {
     }
   }
 
-  /// True if this node can show others that it is one.
+  /// True if this node has a token that proves to others that it is a node.
   var hasToken: Bool { token.isThere }
 
   /// The number of writes that wait for a connection or another node's answer.
   var waitingCount: Int { clients.waitingCount }
 
-  /// Forwards a write under a name to a node. Nil if as many answers wait for this node as may, of all clients or of
-  /// the one that sends the write, if too many nodes are written to, and after `stop`.
+  /// Forwards a write under a name to a node. Returns nil if too many answers wait for this node, of all clients or of
+  /// the sender of the write, if writes are forwarded to too many nodes, and after `stop`.
   func forward(
     _ request: borrowing Request, _ route: Route, as write: PassedWrite, to address: NodeAddress,
     _ rules: some ForwardingRules
@@ -78,7 +78,7 @@ final class WriteForwarder: Sendable {
     }
   }
 
-  /// Ends what is under way.
+  /// Cancels the requests under way.
   func stop() { clients.stop() }
 
   private func makeBatcher(_ client: NodeClient) -> WriteBatcher {
@@ -108,14 +108,14 @@ final class WriteForwarder: Sendable {
 
 /// The rules for one write that is forwarded.
 protocol ForwardingRules: Sendable {
-  /// Called once, right before the write is sent for the first time. False if it is not to be sent: then `completion`
-  /// has an answer.
+  /// Called once, right before the write is sent for the first time. Returns false if it must not be sent; then
+  /// `completion` has an answer.
   func begins(_ completion: Completion) -> Bool
-  /// Returns what the client is told of the other node's answer, which would be passed back as `response`; nil if the
-  /// answer does not say what became of the write.
+  /// Returns the response for the client after the other node's answer, which would be passed back as `response`; nil
+  /// if the answer does not give the outcome of the write.
   func response(_ response: Response, to answer: NodeAnswer) -> Response?
-  /// Called once if the other node has not said what became of the write; `fault` is nil if `response` gave nothing.
-  /// Answers `completion`.
+  /// Called once if the other node has not reported the outcome of the write; `fault` is nil if `response` returned
+  /// nil. Answers `completion`.
   func failed(_ fault: NodeFault?, _ completion: Completion)
   /// Called once if the write cannot be sent, since too many wait. Answers `completion`.
   func refused(_ completion: Completion)

@@ -4,41 +4,41 @@ import HTTPServer
 import Store
 import Support
 
-/// Looks at the head of a journal once a second, and at what comes next at once when another node has told of it, and
-/// tells the others of this node's, on a thread and a connection of its own. Where a database knows no `LISTEN`, the
-/// look of each second is what there is.
+/// Polls the head of a journal once a second, and at once when another node has notified of a change, and notifies the
+/// other nodes of this node's changes, on a thread and a connection of its own. With a database that does not support
+/// `LISTEN`, only the polling remains.
 ///
-/// `state` is all that changes, under its lock, which is held for a look; no other is taken inside it.
+/// `state` holds all mutable state; its lock is held only briefly, and no other lock is taken under it.
 final class HeadWatch: Sendable {
-  /// What the others are told of.
+  /// A change that the other nodes are notified of.
   enum Notice: Equatable, Sendable {
-    /// All records up to this revision are there.
+    /// All records up to this revision exist.
     case record(UInt64)
-    /// Something that is no record has changed.
+    /// Something other than a record has changed.
     case change
 
-    /// What is told in the place of both.
+    /// Returns the notice to send instead of both.
     func joined(with other: Notice) -> Notice {
       if case .record(let one) = self, case .record(let two) = other { .record(max(one, two)) } else { .change }
     }
 
-    /// What stands in the notification: the revision, or nothing.
+    /// The payload of the notification: the revision, or nothing.
     var payload: String { if case .record(let revision) = self { "\(revision)" } else { "" } }
   }
 
-  /// What the watch asks of its journal.
+  /// The calls that the watch makes to its journal.
   struct Owner: Sendable {
-    /// Asks a connection for the head, and with `true` for the records that are new; false where there is no reason to
-    /// go on.
+    /// Queries the head through a connection and, if the second argument is true, the new records. Returns false if the
+    /// watch must end.
     let look: @Sendable (PostgresConnection, Bool) throws(PostgresError) -> Bool
-    /// The newest record that this node has, and whether others hand it theirs.
+    /// Returns the newest record that this node has, and whether other nodes send it theirs with the answers to writes.
     let known: @Sendable () -> (revision: UInt64, isHanded: Bool)
   }
 
   private struct State {
-    /// What the others are to be told of.
+    /// The notice to send; nil if there is none.
     var notice: Notice?
-    /// Whether the thread looks for a notice by itself in a moment.
+    /// True if the thread checks for a notice by itself in a moment, and need not be woken.
     var isResting = false
     var isStopped = false
   }
@@ -49,14 +49,14 @@ final class HeadWatch: Sendable {
   private let wake: WakeDescriptor
 
   private static let interval = Duration.seconds(1)
-  /// Between two notifications: what comes meanwhile is told together.
+  /// The minimum time between two notifications: notices in between are joined.
   private static let rest = Duration.milliseconds(10)
-  /// Tells the others. It is a commit for which nobody waits, neither for the disk nor for a standby; that is said for
-  /// this one alone, because behind a pooler the session may be that of an append next.
+  /// Sends a notification. No client waits for this commit, so it waits neither for the disk nor for a standby. The
+  /// setting applies to this transaction only, because behind a pooler the session may be used for an append next.
   private static let notifyStatement = PostgresStatement(
     name: "keyway_notify",
     text: "SELECT set_config('synchronous_commit', 'off', true), pg_notify('keyway', $1)")
-  /// Between attempts to connect, at the least and at the most, in milliseconds.
+  /// The minimum and maximum delays between attempts to connect, in milliseconds.
   private static let pauses: ClosedRange<Int32> = 100...2_000
 
   init(_ address: String, patience: Duration) throws(JournalError) {
@@ -66,7 +66,7 @@ final class HeadWatch: Sendable {
     (self.address, self.patience, self.wake) = (address, patience, wake)
   }
 
-  /// Begins.
+  /// Starts the thread.
   func start(_ owner: Owner) {
     Thread.detachNewThread { [self] in
       var pause = Self.pauses.lowerBound
@@ -75,7 +75,7 @@ final class HeadWatch: Sendable {
           try run(owner) { pause = Self.pauses.lowerBound }
           return
         } catch {
-          // The journal tells of the silence; here it is enough to try again.
+          // The journal reports the silence; here it suffices to try again.
           pauseThread(pause)
           pause = min(Self.pauses.upperBound, pause * 2)
         }
@@ -83,7 +83,7 @@ final class HeadWatch: Sendable {
     }
   }
 
-  /// Has the other nodes be told that there is something new. Returns at once; what comes together is told together.
+  /// Queues a notification of the other nodes. Returns at once; notices in quick succession are joined.
   func notify(_ notice: Notice) {
     let isToBeWoken = state.withLock { state in
       defer { state.notice = state.notice.map { $0.joined(with: notice) } ?? notice }
@@ -92,7 +92,7 @@ final class HeadWatch: Sendable {
     if isToBeWoken { wake.wake() }
   }
 
-  /// Ends it, within the time of a call to the database.
+  /// Stops the thread, within the time limit of a call to the database.
   func stop() {
     state.withLock { $0.isStopped = true }
     wake.wake()
@@ -133,7 +133,8 @@ final class HeadWatch: Sendable {
     }
   }
 
-  /// What the others are to be told of. After something the thread rests, and is not woken for what comes meanwhile.
+  /// Returns the notice to send, and clears it. After a notice the thread rests, and is not woken for further ones
+  /// meanwhile.
   private func takeNotice() -> Notice? {
     state.withLock { state in
       defer { (state.notice, state.isResting) = (nil, state.notice != nil) }
@@ -145,7 +146,7 @@ final class HeadWatch: Sendable {
     do throws(PostgresError) {
       try connection.execute(Self.notifyStatement, [.text(notice.payload)], within: patience)
     } catch .refused {
-      // A database that has no such function may know the command.
+      // A database without this function may support the command.
       do throws(PostgresError) {
         try connection.execute("NOTIFY keyway, '\(notice.payload)'", within: patience)
       } catch .refused {}
@@ -154,7 +155,7 @@ final class HeadWatch: Sendable {
 
   private func pauseThread(_ milliseconds: Int32) {
     var polled = pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)
-    // A stop is heard at once; a notification waits with the rest.
+    // A stop takes effect at once; a notification waits for the end of the pause.
     let deadline = ContinuousClock.now + .milliseconds(Int(milliseconds))
     while !isStopped, .now < deadline {
       poll(&polled, 1, 50)
@@ -164,26 +165,26 @@ final class HeadWatch: Sendable {
   }
 }
 
-/// When the database is asked about what other nodes have told of: decides, and asks nothing by itself.
+/// A schedule of the queries for changes that other nodes have notified of: decides, and has no side effects.
 ///
-/// It is asked at once, but where other nodes hand their records to this one: then those that it has heard of are
-/// likely to be on their way, and are left some time to come. What has come needs no question.
+/// The query is due at once unless other nodes send their records to this one: then the announced records are probably
+/// on their way, and get some time to arrive. Records that have arrived need no query.
 struct HeardNews {
-  /// When a time is, of the clock that only grows.
+  /// An instant of the monotonic clock.
   typealias Time = ContinuousClock.Instant
 
-  /// For how long records that may be on their way are waited for.
+  /// The time for which records that may be on their way are awaited.
   static let patience = Duration.milliseconds(25)
 
-  /// When the database is to be asked; nil where there is nothing to ask.
+  /// The time when the query is due; nil if there is nothing to query.
   private(set) var due: Time?
-  /// The revision that is waited for until then; nil where what has changed is no record, or is not said.
+  /// The revision that is awaited until then; nil if the change is not a record, or is not named.
   private var awaited: UInt64?
-  /// The newest revision that was heard of.
+  /// The newest revision in a notification.
   private var newest: UInt64 = 0
 
-  /// Another node has told of a record, or of something else. `known` is the newest record that this node has, and
-  /// `isHanded` whether others hand it theirs.
+  /// Notes that another node has notified of a record, or of another change (nil). `known` is the newest record that
+  /// this node has; `isHanded` is true if other nodes send it theirs.
   mutating func hear(_ revision: UInt64?, at now: Time, known: UInt64, isHanded: Bool) {
     guard let revision else {
       (due, awaited) = (now, nil)
@@ -195,7 +196,7 @@ struct HeardNews {
     (due, awaited) = (isHanded ? now + Self.patience : now, revision)
   }
 
-  /// Whether the database is to be asked now, which is taken to be done then.
+  /// Returns true if the query is due now, and then assumes that it is made.
   mutating func isDue(at now: Time, known: UInt64) -> Bool {
     guard let due else { return false }
     if let awaited, awaited <= known {

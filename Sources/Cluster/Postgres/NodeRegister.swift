@@ -1,12 +1,12 @@
 import Support
 
-/// The table in which the nodes that share a journal find one another.
+/// The table through which the nodes that share a journal find one another.
 struct NodeRegister: Sendable {
-  /// Where this node is reached; empty for a program that is none.
+  /// The address at which other nodes reach this one; empty for a program that is not a node.
   private let url: String
-  /// How long a call waits for the database.
+  /// The time limit of a call to the database.
   private let patience: Duration
-  /// When this node said last that it is there.
+  /// The time when this node last registered, and the followers that it registers.
   private let told = Told()
 
   private final class Told: Sendable {
@@ -15,16 +15,16 @@ struct NodeRegister: Sendable {
     let followers = Locked<[String]>([])
   }
 
-  /// How often a node says that it is there.
+  /// The interval at which a node registers.
   private static let pause = Duration.seconds(3)
-  /// The most nodes that are read, and that this node says are there.
+  /// The maximum number of nodes that are read, and of followers that this node registers.
   private static let most: Int64 = 1_000
 
   init(url: String, patience: Duration) {
     (self.url, self.patience) = (url, patience)
   }
 
-  /// Those that were heard in the last quarter of a minute.
+  /// Returns the addresses of the nodes that were registered in the last 15 seconds, the latest first.
   func urls(_ connection: PostgresConnection) throws(PostgresError) -> [String] {
     let result = try connection.execute(
       """
@@ -33,13 +33,13 @@ struct NodeRegister: Sendable {
     return (0..<result.count).map { result.text($0, 0) }
   }
 
-  /// From now on this node says of others, too, that they are there.
+  /// Sets the other nodes that this node registers along with itself from now on.
   func vouch(for urls: [String]) {
     told.followers.withLock { $0 = Array(Set(urls).subtracting([url]).sorted().prefix(Int(Self.most))) }
   }
 
-  /// Says every few seconds that this node is there, and those that follow it, and has the database forget those that
-  /// are long gone. Does nothing where the database refuses that.
+  /// Registers this node and its followers every few seconds, and deletes entries that are more than an hour old.
+  /// Ignores a refusal by the database.
   func note(_ connection: PostgresConnection) throws(PostgresError) {
     let isDue = told.time.withLock { told in
       guard !url.isEmpty, told.map({ $0 + Self.pause <= .now }) ?? true else { return false }
@@ -51,7 +51,7 @@ struct NodeRegister: Sendable {
       try tell(connection)
     } catch .refused(let code, let reason) {
       guard PostgresError.refused(code: code, reason).isMissingTable else { return }
-      // An earlier version made the database.
+      // An earlier version created the database, without this table.
       do throws(PostgresError) {
         try connection.execute(PostgresLayout.nodes, within: patience)
         try tell(connection)

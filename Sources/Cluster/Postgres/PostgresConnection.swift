@@ -1,28 +1,30 @@
 import CPostgres
 import Glibc
 
-/// A connection to a database. Every call ends within the time that it is given, whatever becomes of the database.
+/// A connection to a database. Every call ends within its time limit, whatever happens to the database.
 ///
-/// Sendable although libpq's connection may be used by one thread at a time: a connection has one owner at a time, the
+/// Sendable although only one thread at a time may use libpq's connection: a connection has one owner at a time, the
 /// one that took it out of the pool, or the thread that made it for itself.
 final class PostgresConnection: @unchecked Sendable {
   private let handle: OpaquePointer
   /// The statements that the database has prepared for this connection.
   private var prepared: Set<PostgresStatement> = []
-  /// Whether it prepares any: behind a pooler the next call may come to another session.
+  /// True while statements are prepared; false once that has failed, since behind a pooler the next call may use
+  /// another session.
   private var prepares = true
 
-  /// How long the names, addresses and greetings of each host may take, in seconds, where the address says nothing.
+  /// The time limit for name resolution, connecting and the handshake of each host, in seconds, unless the address sets
+  /// one.
   private static let connectSeconds = "3"
-  /// After how long the database gives up a statement of ours, so that one whose answer is no longer waited for ends.
+  /// The time after which the database cancels a statement, in milliseconds, so that a statement whose answer is no
+  /// longer awaited ends.
   private static let statementMilliseconds = 30_000
 
-  /// Connects as libpq reads `address`: a URI or `key=value` words, with several hosts if need be. Of these, only one
-  /// that takes writes will do: a standby may know less than what was answered. Waits as long as `connect_timeout` says
-  /// for each host. Throws `unreachable`.
+  /// Connects to a database. `address` is a connection string of libpq, a URI or `key=value` words, with several hosts
+  /// if need be. Only a host that accepts writes is used: a standby may lack commits that were confirmed. Waits for
+  /// each host as long as `connect_timeout` says. Throws `unreachable`.
   init(_ address: String) throws(PostgresError) {
-    // What comes later wins.
-    // libpq quotes what it cannot read, which may be a password.
+    // Later keywords override earlier ones.
     guard PostgresAddress.isReadable(address) else {
       throw .unreachable("nodes.journal is not a connection string that libpq can read")
     }
@@ -39,7 +41,7 @@ final class PostgresConnection: @unchecked Sendable {
       PQfinish(opened)
       throw .unreachable(reason)
     }
-    // Without a receiver libpq writes what is only for notice to the standard error stream.
+    // Without a receiver, libpq writes notices to the standard error stream.
     PQsetNoticeProcessor(opened, { _, _ in }, nil)
     handle = opened
     do throws(PostgresError) {
@@ -51,7 +53,8 @@ final class PostgresConnection: @unchecked Sendable {
 
   deinit { PQfinish(handle) }
 
-  /// What is answered is to be on the database's disk, whatever its default is, where that is weaker.
+  /// Sets up the session: a statement timeout, and durable commits if the database's default is not to wait for its
+  /// disk.
   private func prepare() throws(PostgresError) {
     let patience = Duration.seconds(5)
     try execute("SET statement_timeout = \(Self.statementMilliseconds)", within: patience)
@@ -61,11 +64,11 @@ final class PostgresConnection: @unchecked Sendable {
     }
   }
 
-  /// Whether it stands, and no transaction is open in it.
+  /// True if the connection is open, and has no open transaction.
   var isIdle: Bool { PQstatus(handle) == CONNECTION_OK && PQtransactionStatus(handle) == PQTRANS_IDLE }
 
-  /// Has the database carry out one statement, whose `$1`, `$2` … are the parameters. Throws `refused`, or `lost` where
-  /// the database has not said within `patience` what became of it; then the connection is of no use any more.
+  /// Executes one statement with the parameters `$1`, `$2` …. Throws `refused`, or `lost` if the database has not
+  /// reported the outcome within `patience`; the connection is then unusable.
   @discardableResult
   func execute(
     _ statement: String, _ parameters: [PostgresParameter] = [], within patience: Duration
@@ -73,8 +76,8 @@ final class PostgresConnection: @unchecked Sendable {
     try answer(within: patience) { send(statement, parameters) }
   }
 
-  /// The same for a statement that is carried out again and again: the database reads and plans it once for each
-  /// connection, where that is possible.
+  /// Executes a statement that is used again and again: the database parses and plans it once for each connection, if
+  /// possible.
   @discardableResult
   func execute(
     _ statement: PostgresStatement, _ parameters: [PostgresParameter], within patience: Duration
@@ -92,13 +95,13 @@ final class PostgresConnection: @unchecked Sendable {
       return try answer(within: deadline - .now) { send(statement, parameters) }
     } catch {
       guard error.isAboutPreparing else { throw error }
-      // Nothing was carried out.
+      // The statement was not executed.
       prepares = false
       return try execute(statement.text, parameters, within: deadline - .now)
     }
   }
 
-  /// What the database answers to what `send` sends.
+  /// Calls `send`, and returns the last result that the database gives.
   @discardableResult
   private func answer(within patience: Duration, _ send: () -> Bool) throws(PostgresError) -> PostgresResult {
     let deadline = ContinuousClock.now + patience
@@ -117,8 +120,8 @@ final class PostgresConnection: @unchecked Sendable {
     return last
   }
 
-  /// Carries out statements in one transaction: all of what `body` does, or nothing. Where it throws, the connection is
-  /// of no use any more unless it is idle.
+  /// Executes statements in one transaction: everything that `body` does, or nothing. If it throws, the connection is
+  /// unusable unless it is idle.
   func transaction<Result>(
     within patience: Duration, _ body: () throws(PostgresError) -> Result
   ) throws(PostgresError) -> Result {
@@ -134,31 +137,31 @@ final class PostgresConnection: @unchecked Sendable {
     return result
   }
 
-  /// What a wait ended with.
+  /// The result of a wait.
   enum Arrival {
-    /// Other connections have notified: of the newest record that they name, or of something else.
+    /// Other connections have sent notifications; the newest record that they name, or nil for another change.
     case notification(UInt64?)
-    /// What was to wake can be read, or the time is over.
+    /// The `wake` descriptor is readable, or the time is up.
     case nothing
     /// The connection is lost.
     case lost
   }
 
-  /// Waits for a notification of another connection, or until `wake` can be read, `patience` at most. Its own
-  /// notifications are none.
+  /// Waits at most `patience` for a notification of another connection, or until `wake` is readable. Notifications of
+  /// this connection are ignored.
   func waitForNotification(or wake: Int32, within patience: Duration) -> Arrival {
     var polled = [
       pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0),
       pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
     ]
-    // What came with the answer to a statement is there already.
+    // Notifications may have arrived with the answer to a statement.
     if let news = takeNotifications() { return news }
     poll(&polled, 2, patience.pollMilliseconds)
     if polled[0].revents != 0, PQconsumeInput(handle) == 0 { return .lost }
     return takeNotifications() ?? (PQstatus(handle) == CONNECTION_OK ? .nothing : .lost)
   }
 
-  /// What other connections have notified of; nil where none has.
+  /// Returns the notifications of other connections; nil if there are none.
   private func takeNotifications() -> Arrival? {
     var (newest, isNotified, isUnnamed): (UInt64, Bool, Bool) = (0, false, false)
     while let notification = PQnotifies(handle) {
@@ -190,7 +193,8 @@ final class PostgresConnection: @unchecked Sendable {
     }
   }
 
-  /// Lends parameters as libpq takes them: where each is, how long it is, and that it is in binary form.
+  /// Passes parameters to `body` in the form that libpq takes: their addresses, lengths and formats, which are all
+  /// binary.
   private static func withValues(
     of parameters: [PostgresParameter], _ body: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Bool
   ) -> Bool {
@@ -202,7 +206,7 @@ final class PostgresConnection: @unchecked Sendable {
     }
     let ends = starts.dropFirst() + [storage.count]
     let lengths = zip(starts, ends).map { Int32($1 - $0) }
-    // So that an empty parameter at the end has an address too.
+    // Ensures that an empty parameter at the end has an address too.
     storage.append(0)
     return storage.withUnsafeBytes { bytes in
       let base = bytes.bindMemory(to: CChar.self).baseAddress
@@ -210,7 +214,7 @@ final class PostgresConnection: @unchecked Sendable {
     }
   }
 
-  /// The next result of what was sent; nil where there is none any more.
+  /// Waits for the next result of the statement that was sent; nil if there are no more.
   private func nextResult(before deadline: ContinuousClock.Instant) throws(PostgresError) -> OpaquePointer? {
     while true {
       let unsent = PQflush(handle)
@@ -235,7 +239,7 @@ final class PostgresConnection: @unchecked Sendable {
     return .said(String(cString: code), reason)
   }
 
-  /// A message of libpq in one line.
+  /// Returns a message of libpq as one line.
   private static func words(_ message: UnsafePointer<CChar>?) -> String {
     guard let message else { return "" }
     let lines = String(cString: message).split(whereSeparator: \.isNewline).map { line in
@@ -244,7 +248,7 @@ final class PostgresConnection: @unchecked Sendable {
     return lines.joined(separator: "; ")
   }
 
-  /// Calls `body` with the texts as C has lists of them: with a null at the end.
+  /// Calls `body` with the texts as a list of C strings that ends with null.
   private static func withCStrings<Result>(
     _ texts: [String], _ body: ([UnsafePointer<CChar>?]) -> Result
   ) -> Result {
@@ -255,18 +259,18 @@ final class PostgresConnection: @unchecked Sendable {
 }
 
 extension Duration {
-  /// For `poll`: whole milliseconds, rounded up.
+  /// The duration in whole milliseconds, rounded up, for `poll`.
   var pollMilliseconds: Int32 {
     let (seconds, attoseconds) = components
     return Int32(clamping: max(0, seconds * 1_000 + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000))
   }
 }
 
-/// What may be said of the address of a database: where it is, without user and password.
+/// The displayable part of the address of a database: its location, without user and password.
 package enum PostgresAddress {
   private static let scheme = "postgres://"
 
-  /// The values that an address gives to libpq's keywords; nil where libpq cannot read it.
+  /// Returns the values that an address sets for libpq's keywords; nil if libpq cannot parse it.
   private static func values(of address: String) -> [String: String]? {
     guard let options = PQconninfoParse(address, nil) else { return nil }
     defer { PQconninfoFree(options) }
@@ -279,7 +283,7 @@ package enum PostgresAddress {
     return values
   }
 
-  /// A name of the database at an address, as libpq reads it: `postgres://a,b,c/keyway`.
+  /// Returns a name of the database at an address, as libpq parses that: `postgres://a,b,c/keyway`.
   package static func name(of address: String) -> String {
     guard let values = values(of: address) else { return scheme }
     let host = values["host"] ?? values["hostaddr"] ?? ""
@@ -287,23 +291,23 @@ package enum PostgresAddress {
     return "\(scheme)\(host)\(port)/\(values["dbname"] ?? "")"
   }
 
-  /// The address as it may be shown to people: with `***` for each password in it, and for all of it where libpq cannot
-  /// read it.
+  /// Returns the address in a displayable form: with `***` for each password in it, or for all of it if libpq cannot
+  /// parse it.
   package static func masked(_ address: String) -> String {
     let patterns = [
       /^(postgres(?:ql)?:\/\/[^:@\/?#]*):[^@\/]*@/, /((?:^|[?&\s])(?:ssl)?password\s*=\s*)(?:'(?:\\.|[^'])*'|[^&\s]*)/,
     ]
     var masked = address.replacing(patterns[0]) { "\($0.1):***@" }
     masked = masked.replacing(patterns[1]) { "\($0.1)***" }
-    // A keyword may be written in other ways too.
+    // Keywords can be written in other ways too, so let libpq parse the result.
     guard let shown = values(of: masked) else { return "***" }
     let secrets = [shown["password"], shown["sslpassword"]].compactMap(\.self)
     return secrets.allSatisfy { $0 == "***" } ? masked : "***"
   }
 
-  /// True if libpq can read the address.
+  /// Returns true if libpq can parse the address.
   fileprivate static func isReadable(_ address: String) -> Bool { values(of: address) != nil }
 
-  /// Whether a text is such a name.
+  /// Returns true if a text is such a name.
   package static func isName(_ text: String) -> Bool { text.hasPrefix(scheme) }
 }

@@ -1,6 +1,6 @@
 import Store
 
-/// The row of `keyway.head`: what the journal is, and how far it reaches.
+/// The row of `keyway.head`: the identity of the journal, and its extent.
 struct PostgresHead: Equatable, Sendable {
   var epoch: String
   /// The digest of the schema's text.
@@ -11,10 +11,10 @@ struct PostgresHead: Equatable, Sendable {
   var digest: JournalDigest
   /// The address of the node that appended last.
   var pen: String
-  /// How often the revocations were changed.
+  /// The number of changes to the revocations.
   var revoked: UInt64
 
-  /// The head of which this is known.
+  /// Creates the head of a journal whose position is known; `pen` is empty and `revoked` is 0.
   init(_ position: JournalPosition) {
     (epoch, schema) = (position.identity.epoch, Self.digest(ofSchema: position.identity.schema))
     (base, baseDigest) = (position.bounds.base, position.baseDigest)
@@ -22,7 +22,7 @@ struct PostgresHead: Equatable, Sendable {
     (pen, revoked) = ("", 0)
   }
 
-  /// Reads `PostgresLayout.headColumns`, which begin with the first column of the first row.
+  /// Reads `PostgresLayout.headColumns`, which start at the first column of the first row.
   init(_ result: PostgresResult) throws(PostgresError) {
     let layout = try result.integer(0, 0)
     guard layout == PostgresLayout.version else {
@@ -41,27 +41,28 @@ struct PostgresHead: Equatable, Sendable {
   private static let statement = PostgresStatement(
     name: "keyway_head", text: "SELECT \(PostgresLayout.headColumns) FROM keyway.head h")
 
-  /// The head that a database has.
+  /// Reads the head from a database.
   static func read(_ connection: PostgresConnection, within patience: Duration) throws(PostgresError) -> PostgresHead {
     let result = try connection.execute(statement, [], within: patience)
     guard result.count == 1 else { throw .unexpected("the head is missing") }
     return try PostgresHead(result)
   }
 
-  /// The digest by which the text of a schema is known.
+  /// Returns the digest that identifies the text of a schema.
   static func digest(ofSchema text: String) -> UInt64 { JournalDigest.start.linked(to: Array(text.utf8)).value }
 }
 
-/// What one look at the database finds: the head, and the records after a revision.
+/// The result of one query: the head, and the records after a revision.
 struct FoundRecords {
   let head: PostgresHead
   /// The digest at that revision.
   let digest: JournalDigest
-  /// The records with their digests, as they stand there.
+  /// The records with their digests, as the database has them.
   let entries: [(record: JournalRecord, digest: JournalDigest)]
 
-  /// The head, and the records after a revision with the digest that they follow on, in one look: at least one row, in
-  /// which `revision` is null where there is none. No more records than `$2`, nor once those before have `$3` bytes.
+  /// Selects the head, and the records after a revision with the digest that they follow, in one statement: at least
+  /// one row, in which `revision` is null if there are no records. Returns at most `$2` records, and none after those
+  /// before have `$3` bytes.
   private static let statement = PostgresStatement(
     name: "keyway_records",
     text: """
@@ -76,7 +77,7 @@ struct FoundRecords {
       ORDER BY r.revision
       """)
 
-  /// Looks for no more records than `limit`, nor once those before have `bytes`; at least one of each.
+  /// Queries at most `limit` records, and none after those before have `bytes`; at least one record if there is any.
   init(
     after revision: UInt64, limit: Int, bytes: Int, _ connection: PostgresConnection, within patience: Duration
   ) throws(PostgresError) {
@@ -97,8 +98,8 @@ struct FoundRecords {
     self.entries = entries
   }
 
-  /// Looks whether they are what was written after a revision; gives the last, or that revision, with its digest.
-  /// Throws `damaged`.
+  /// Checks that the records are the ones that were written after a revision, and returns the last one, or that
+  /// revision, with its digest. Throws `damaged`.
   func check(after revision: UInt64) throws(JournalError) -> (revision: UInt64, digest: JournalDigest) {
     var (next, link) = (revision, digest)
     for (record, digest) in entries {

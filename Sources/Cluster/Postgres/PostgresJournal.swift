@@ -2,14 +2,13 @@ import Glibc
 package import Store
 import Support
 
-/// A journal in a PostgreSQL database, which any number of nodes append to. What is appended is decided by one
-/// statement of the database alone, which holds for no more than the record that was expected to be the last; no clock
-/// and no lease decides anything.
+/// A journal in a PostgreSQL database, to which any number of nodes append. A single statement of the database decides
+/// each append: it takes effect only if the expected record is still the last. No clock and no lease decides anything.
 ///
-/// `state` is all that changes, under its lock, which is held for a look and never while the database is waited for. No
-/// other lock is taken inside it.
+/// `state` holds all mutable state. Its lock is held only briefly, and never while waiting for the database. No other
+/// lock is taken under it.
 package final class PostgresJournal: SharedJournal {
-  /// How a journal is used.
+  /// The options of a journal.
   package struct Options: Sendable {
     /// The address at which other nodes reach this one; it stands in the head when this one has appended.
     package var node = ""
@@ -30,29 +29,29 @@ package final class PostgresJournal: SharedJournal {
   private let register: NodeRegister
   let state: Locked<PostgresState>
   private let arrivals = ArrivalSignal()
-  /// The same for what this node has neither appended nor read.
+  /// The signal for records that this node has neither appended nor read.
   private let othersArrivals = ArrivalSignal()
   private let ending = Locked<KeptAction<JournalEnd, Void>?>(nil)
   private let watch: HeadWatch
 
-  /// What is kept of the newest records.
+  /// The limit of the newest records that are kept in memory, in bytes.
   private static let tailBytes = 16 << 20
 
-  /// Opens the journal at an address, as libpq reads it, or makes one that is what `identity` says where the database
-  /// has none. Throws `unusable` where it cannot be reached, or a later version has made it.
+  /// Opens the journal at an address in libpq's syntax, or creates one with the given identity if the database has
+  /// none. Throws `unusable` if the database cannot be reached, or a later version made the journal.
   package convenience init(
     _ address: String, options: Options = Options(), identity: () -> JournalIdentity
   ) throws(JournalError) {
     try self.init(address, options) { identity() }
   }
 
-  /// Opens the journal at an address. Throws `unusable` where the database has none.
+  /// Opens the existing journal at an address. Throws `unusable` if the database has none.
   package convenience init(existing address: String) throws(JournalError) {
     try self.init(address, Options()) { nil }
   }
 
-  /// Uses the journal at an address of which this is known, without asking: it is over as soon as the database is heard
-  /// and has another one, or lacks what is known.
+  /// Uses the journal at an address without querying it; `position` is known of it. The journal is over as soon as the
+  /// database is reached and has another journal, or lacks records up to that position.
   package convenience init(
     _ address: String, options: Options = Options(), known position: JournalPosition
   ) throws(JournalError) {
@@ -96,36 +95,36 @@ package final class PostgresJournal: SharedJournal {
 
   // MARK: What it is
 
-  /// What the journal is.
+  /// The epoch and the schema of the journal.
   package var identity: JournalIdentity {
     state.withLock { JournalIdentity(epoch: $0.head.epoch, schema: $0.schemaText) }
   }
 
-  /// How far it reaches, as far as this node has heard.
+  /// The extent of the journal, as far as this node knows.
   package var bounds: JournalBounds { state.withLock { JournalBounds(base: $0.head.base, last: $0.head.last) } }
-  /// It is in none.
+  /// Always nil, since the journal is not in files.
   package var directory: String? { nil }
-  /// The database keeps it.
+  /// Always false, since the database is durable.
   package var isVolatile: Bool { false }
 
   /// The address of the node that appended last.
   package var pen: String { state.withLock { $0.head.pen } }
-  /// Whether this node appended last.
+  /// True if this node appended last.
   package var hasPen: Bool { pen == options.node }
 
-  /// How often the revocations were changed by any node.
+  /// The number of changes to the revocations, by any node.
   package var revocationChanges: UInt64 { state.withLock { $0.head.revoked } }
 
-  /// How long ago the database was last heard.
+  /// The time since the last answer of the database.
   package var silence: Duration { ContinuousClock.now - state.withLock { $0.heard } }
 
   // MARK: Its life
 
-  /// See `SharedJournal.whenOver(_:)`: the database has another epoch, another schema, or has lost what this node has
-  /// seen.
+  /// See `SharedJournal.whenOver(_:)`. A journal is over if the database has another epoch or schema, or has lost
+  /// records that this node has seen.
   package func whenOver(_ action: @escaping @Sendable (JournalEnd) -> Void) {
     ending.withLock { $0 = KeptAction(action) }
-    // One that ended meanwhile has taken the action, or left it.
+    // If the journal ended meanwhile, it has either called the action or missed it.
     if let end = state.withLock({ $0.end }) { tell(end) }
   }
 
@@ -167,16 +166,16 @@ package final class PostgresJournal: SharedJournal {
   /// See `TransactionJournal.probe(bytes:)`.
   package func probe(bytes: Int) throws(JournalError) {
     try checkPresence()
-    // Writes that come meanwhile wait for it.
+    // Writes that arrive meanwhile wait for this.
     _ = try readHead(within: WriteTime.forwarding)
   }
 
-  /// See `TransactionJournal.recover()`: there is nothing in memory that the database does not know better.
+  /// See `TransactionJournal.recover()`. Nothing in memory is better than the database's state.
   package func recover() throws(JournalError) {
     _ = try readHead()
   }
 
-  /// See `TransactionJournal.maintain()`: databases look after themselves.
+  /// See `TransactionJournal.maintain()`. Does nothing: databases maintain themselves.
   package func maintain() {}
 
   /// See `TransactionJournal.close()`.
@@ -189,15 +188,15 @@ package final class PostgresJournal: SharedJournal {
 
   // MARK: The database
 
-  /// Throws `unusable` where it is closed, `damaged` where it is over.
+  /// Throws `unusable` if the journal is closed, `damaged` if it is over.
   private func requireUse() throws(JournalError) {
     let (isClosed, end) = state.withLock { ($0.isClosed, $0.end) }
     guard !isClosed else { throw .unusable("the journal is closed") }
     if let end { throw .damaged(place: "the database", reason: end.reason) }
   }
 
-  /// Asks the database for something that changes nothing. Throws `refused` where it does not answer, or where no
-  /// connection stands by `deadline`.
+  /// Runs a query that changes nothing. Throws `refused` if the database does not answer, or no connection is made by
+  /// `deadline`.
   private func reading<Result>(
     before deadline: ContinuousClock.Instant? = nil,
     _ body: (PostgresConnection) throws(PostgresError) -> Result
@@ -210,7 +209,7 @@ package final class PostgresJournal: SharedJournal {
     }
   }
 
-  /// Has the database change something. Throws `refused` where it did not, and `untrusted` where that is not known.
+  /// Runs a change of the database. Throws `refused` if it was not made, and `untrusted` if that is not known.
   @discardableResult
   private func changing<Result>(
     _ body: (PostgresConnection) throws(PostgresError) -> Result
@@ -225,19 +224,19 @@ package final class PostgresJournal: SharedJournal {
     }
   }
 
-  /// Tells those who wait here, and the other nodes, of a record.
+  /// Announces a record to the waiting threads of this node, and to the other nodes.
   private func announce(_ revision: UInt64) {
     arrivals.announce(revision)
     watch.notify(.record(revision))
   }
 
-  /// Tells the other nodes that there is something new that is no record.
+  /// Notifies the other nodes of a change other than a record.
   private func announceChange() { watch.notify(.change) }
 
   // MARK: Appending
 
-  /// Moves the head on where it is what is expected, and only then inserts the records: one statement, which the
-  /// database carries out as a whole or not at all. Of several at the same place the database lets one see the head as
+  /// Advances the head if it is the expected one, and only then inserts the records: one statement, which the database
+  /// executes as a whole or not at all. Of several appends at the same position, the database lets one see the head as
   /// it was; the others wait for it, and then find another head.
   private static let appendStatement = PostgresStatement(
     name: "keyway_append",
@@ -251,16 +250,16 @@ package final class PostgresJournal: SharedJournal {
         AS r(revision, milliseconds, digest, body)
       """)
 
-  /// What stands in the bytes of each append on its way to the database, and of nothing else: for tests that lose some.
+  /// The bytes that occur in each append sent to the database, and in nothing else: for tests that drop some.
   package static var appendMark: String { appendStatement.mark }
 
-  /// How often an append is tried where others got in the way and the head is as it was.
+  /// The number of times that an append is repeated after collisions that leave the head unchanged.
   private static let attempts = 5
-  /// Between two attempts to find out what became of an append, in microseconds.
+  /// The time between two attempts to find out the outcome of an append, in microseconds.
   private static let doubtPause: UInt32 = 100_000
 
-  /// See `TransactionJournal.append(_:after:)`. Throws `untrusted` where it is not known whether the records were
-  /// appended; the same records after the same revision, appended again, then succeed if they were.
+  /// See `TransactionJournal.append(_:after:)`. Throws `untrusted` if it is not known whether the records were
+  /// appended; another attempt to append the same records after the same revision then succeeds if they were.
   package func append(_ records: [JournalRecord], after expected: UInt64) throws(JournalError) {
     try requireUse()
     try JournalRecord.check(records, follow: expected)
@@ -274,7 +273,7 @@ package final class PostgresJournal: SharedJournal {
     state.withLock { $0.appending = append.digest }
     defer { state.withLock { $0.appending = nil } }
     guard try carryOut(append) else {
-      // Which throws where the journal has not gone on, but is another.
+      // Throws if the journal has not advanced, but is another one.
       try readHead()
       throw .unexpectedRevision(expected: expected, last: bounds.last)
     }
@@ -291,7 +290,7 @@ package final class PostgresJournal: SharedJournal {
     announce(last)
   }
 
-  /// What is to be appended.
+  /// The records of an append, and their position.
   private struct Append {
     let expected: UInt64
     let tip: JournalDigest
@@ -302,10 +301,10 @@ package final class PostgresJournal: SharedJournal {
     var digest: JournalDigest { entries.last?.digest ?? tip }
   }
 
-  /// Whether it was appended; false where others were first.
+  /// Carries out an append. Returns true if it was appended, false if other nodes were first.
   private func carryOut(_ append: Append) throws(JournalError) -> Bool {
     let begin = ContinuousClock.now
-    // An answer that is lost in silence leaves time to ask again what came of it.
+    // A first limit leaves time to ask for the outcome if no answer arrives.
     let (halfway, deadline) = (begin + options.appendPatience / 2, begin + options.appendPatience)
     let known = state.withLock { $0.doubt }
     let isAgain = known.map { $0.expected == append.expected && $0.digest == append.digest } ?? false
@@ -315,7 +314,7 @@ package final class PostgresJournal: SharedJournal {
     while true {
       do throws(PostgresError) {
         if try send(append, batch, before: .now < halfway ? halfway : deadline) { return settled(true) }
-        // Others were first, or this one was, before it was asked again.
+        // Another append was first, or an earlier attempt of this one was.
         guard isInDoubt else { return settled(false) }
         return settled(try isThere(append, batch, before: deadline))
       } catch .lost(let reason) {
@@ -331,7 +330,7 @@ package final class PostgresJournal: SharedJournal {
           attempts -= 1
           continue
         }
-        // What was refused now may have been carried out before.
+        // An earlier attempt may have been carried out.
         guard isInDoubt else { throw .refused("\(error)") }
         guard .now < deadline else { throw .untrusted("it is not known whether it was written: \(error)") }
       }
@@ -345,7 +344,7 @@ package final class PostgresJournal: SharedJournal {
     return isAppended
   }
 
-  /// Whether the head was as expected.
+  /// Sends an append. Returns true if the head was the expected one.
   private func send(
     _ append: Append, _ batch: Int64, before deadline: ContinuousClock.Instant
   ) throws(PostgresError) -> Bool {
@@ -367,7 +366,7 @@ package final class PostgresJournal: SharedJournal {
     }
   }
 
-  /// Whether what the database has at the append's place is this append. Throws where it has no record there any more.
+  /// Returns true if the database has this append at its position. Throws if the record there is no longer kept.
   private func isThere(
     _ append: Append, _ batch: Int64, before deadline: ContinuousClock.Instant
   ) throws(PostgresError) -> Bool {
@@ -386,14 +385,14 @@ package final class PostgresJournal: SharedJournal {
 
   // MARK: Reading
 
-  /// The most records, and bytes, that are asked for at a time.
+  /// The maximum number of records, and of bytes, in one query.
   private static let chunkRecords = 4_096
   private static let chunkBytes = 8 << 20
-  /// The most bytes that are asked for when others have told of records; who reads on asks for the rest.
+  /// The maximum number of bytes queried after a notification; the reader queries the rest.
   private static let toldBytes = 1 << 20
 
-  /// See `TransactionJournal.records(after:limit:bytes:waiting:)`. What is among the newest costs nothing; the rest is
-  /// asked of the database, and throws `refused` where it does not answer.
+  /// See `TransactionJournal.records(after:limit:bytes:waiting:)`. The newest records are in memory; others are queried
+  /// from the database, and the call throws `refused` if it does not answer.
   package func records(
     after revision: UInt64, limit: Int, bytes: Int, waiting: Duration
   ) throws(JournalError) -> [JournalRecord] {
@@ -423,7 +422,7 @@ package final class PostgresJournal: SharedJournal {
     return found
   }
 
-  /// Reads some records.
+  /// Queries records from the database.
   private func read(after revision: UInt64, limit: Int, bytes: Int) throws(JournalError) -> [JournalRecord] {
     let known = state.withLock { $0.asking }
     let found = try reading { connection throws(PostgresError) in
@@ -433,7 +432,7 @@ package final class PostgresJournal: SharedJournal {
     return found.entries.map(\.record)
   }
 
-  /// Looks whether records follow on what was read before, and keeps them.
+  /// Checks that records follow those that were read before, and keeps them.
   private func keep(
     _ found: FoundRecords, after revision: UInt64, asked known: PostgresState.Asking
   ) throws(JournalError) {
@@ -441,14 +440,14 @@ package final class PostgresJournal: SharedJournal {
     try check(head, asked: known)
     let base = state.withLock { $0.rebases == known.rebases ? nil : $0.head.base }
     if let base { throw .compacted(base: base) }
-    // Those whom it wakes find the records here.
+    // Threads woken by this find the records in memory.
     defer { keep(head, asked: known) }
     guard revision >= head.base else { throw .compacted(base: head.base) }
     try requireSame(found.digest, at: revision, head)
     let last = try found.check(after: revision)
     state.withLock { state in
       if last.revision > state.known.revision { state.known = last }
-      // What was read to start from an old snapshot is of no use later.
+      // Records that were read to start from an old snapshot are not needed later.
       if last.revision + UInt64(Self.chunkRecords) > head.last { state.tail.append(found.entries) }
     }
   }
@@ -484,7 +483,7 @@ package final class PostgresJournal: SharedJournal {
 
   // MARK: The head
 
-  /// Asks for the head; `patience` bounds the connection too, where it is not nil.
+  /// Queries the head; if `patience` is not nil, it bounds connecting too.
   @discardableResult
   func readHead(within patience: Duration? = nil) throws(JournalError) -> PostgresHead {
     let known = state.withLock { $0.asking }
@@ -495,15 +494,15 @@ package final class PostgresJournal: SharedJournal {
     return head
   }
 
-  /// For the watch: asks for the head, and where others have told of records for those as well, by the same statement.
-  /// False where the journal is closed or over.
+  /// For the watch: queries the head, and after a notification the new records too, with the same statement. Returns
+  /// false if the journal is closed or over.
   private func look(_ connection: PostgresConnection, readingOn isTold: Bool) throws(PostgresError) -> Bool {
     guard (try? requireUse()) != nil else { return false }
     let known = state.withLock { $0.asking }
     if isTold {
       let found = try FoundRecords(
         after: known.revision, limit: Self.chunkRecords, bytes: Self.toldBytes, connection, within: options.patience)
-      // Who reads on finds what is wrong with them once more, and says so.
+      // The reader finds any damage again, and reports it.
       try? keep(found, after: known.revision, asked: known)
       if let last = found.entries.last?.record.revision { othersArrivals.announce(last) }
     } else {
@@ -515,8 +514,8 @@ package final class PostgresJournal: SharedJournal {
     return true
   }
 
-  /// Takes note of a head that was asked for when this node knew the record `known`. Throws `damaged` where it is not
-  /// that of this journal any more.
+  /// Notes a head that was queried when this node knew the record `known`. Throws `damaged` if it is no longer the head
+  /// of this journal.
   func note(
     _ head: PostgresHead, asked known: PostgresState.Asking
   ) throws(JournalError) {
@@ -552,7 +551,7 @@ package final class PostgresJournal: SharedJournal {
     try requireUse()
   }
 
-  /// Throws unless what the database has at a revision is what this node has there.
+  /// Throws unless the database has the same digest at a revision as this node.
   private func requireSame(
     _ digest: JournalDigest, at revision: UInt64, _ head: PostgresHead
   ) throws(JournalError) {
@@ -562,8 +561,8 @@ package final class PostgresJournal: SharedJournal {
     if let kept, kept != digest { throw lose(head, revision) }
   }
 
-  /// The database has lost records that this node has seen: clients may have seen them too. From now on nothing that
-  /// has the present epoch is right, so the epoch ends, unless another node has ended it already.
+  /// Handles that the database has lost records that this node has seen, and clients may have seen too. From now on
+  /// nothing in the present epoch can be trusted, so this ends the epoch, unless another node has ended it already.
   private func lose(_ head: PostgresHead, _ revision: UInt64) -> JournalError {
     let present = state.withLock { $0.head.epoch }
     let epoch = String(UInt64.random(in: 1 << 32...1 << 62), radix: 36)
@@ -585,7 +584,7 @@ package final class PostgresJournal: SharedJournal {
 
   // MARK: Records from one node to another
 
-  /// The newest record that this node has appended, read or been handed, with its digest.
+  /// The newest record that this node has appended, read or received from another node, with its digest.
   package var newest: (revision: UInt64, digest: JournalDigest) { state.withLock { $0.known } }
 
   /// See `SharedJournal.handed(after:_:bytes:)`.
@@ -593,12 +592,11 @@ package final class PostgresJournal: SharedJournal {
     state.withLock { $0.handed(after: revision, digest, bytes: bytes) }
   }
 
-  /// See `SharedJournal.take(_:)`. From then on the database must never be without them: the other node has its word
-  /// for each.
+  /// See `SharedJournal.take(_:)`. From then on the database must have these records: the other node vouches for each.
   package func take(_ handed: HandedRecords) -> Bool {
     guard (try? requireUse()) != nil else { return false }
     let known = newest
-    // The digests are made without the lock.
+    // The digests are computed outside the lock.
     guard let entries = handed.following(on: known.revision, known.digest),
       state.withLock({ $0.take(entries, after: known.revision, pen: handed.pen) })
     else { return false }
@@ -635,7 +633,7 @@ package final class PostgresJournal: SharedJournal {
     return found.map(\.revocation)
   }
 
-  /// See `TransactionJournal.setRevocation(of:to:)`. The other nodes hear that there is a change.
+  /// See `TransactionJournal.setRevocation(of:to:)`. Notifies the other nodes of the change.
   package func setRevocation(of subject: String, to milliseconds: Int64?) throws(JournalError) {
     let patience = options.patience
     try changing { connection throws(PostgresError) in
@@ -659,8 +657,8 @@ package final class PostgresJournal: SharedJournal {
 
   // MARK: Snapshots
 
-  // Blocks in a table, written one after the other under a random number, and then named by a row of
-  // `keyway.snapshots`, by which they come to be a snapshot all at once.
+  // A snapshot is blocks in a table, which are written one after the other under a random number. A row of
+  // `keyway.snapshots` then names that number, which turns all of them into a snapshot at once.
 
   /// See `TransactionJournal.snapshots()`.
   package func snapshots() throws(JournalError) -> [JournalSnapshot] {
@@ -693,14 +691,14 @@ package final class PostgresJournal: SharedJournal {
     let blocks = try writeBlocks(next)
     try inMaintenance { connection throws(PostgresError) in
       try name(blocks, revision, digest, milliseconds, connection)
-      // What a node has left that ended in the midst of it.
+      // Blocks of a node that stopped while it wrote a snapshot.
       try connection.execute(
         "DELETE FROM keyway.blocks WHERE writing NOT IN (SELECT writing FROM keyway.snapshots)",
         within: options.patience)
     }
   }
 
-  /// Blocks that were written, and are no snapshot yet.
+  /// Blocks that were written, and do not belong to a snapshot yet.
   private struct Blocks {
     let writing = Int64.random(in: .min ... .max)
     var count: Int64 = 0
@@ -722,8 +720,8 @@ package final class PostgresJournal: SharedJournal {
     return blocks
   }
 
-  /// Makes a snapshot of blocks, in the place of the one of its revision. Throws where another node has taken the
-  /// blocks away meanwhile.
+  /// Turns blocks into a snapshot, which replaces the one of its revision. Throws if another node has deleted the
+  /// blocks meanwhile.
   private func name(
     _ blocks: Blocks, _ revision: UInt64, _ digest: JournalDigest, _ milliseconds: Int64,
     _ connection: PostgresConnection
@@ -745,7 +743,7 @@ package final class PostgresJournal: SharedJournal {
       ], within: patience)
   }
 
-  /// Changes snapshots while no other node does: all of it or nothing.
+  /// Changes snapshots under a lock against other nodes, in one transaction.
   private func inMaintenance(_ body: (PostgresConnection) throws(PostgresError) -> Void) throws(JournalError) {
     try changing { connection throws(PostgresError) in
       try connection.transaction(within: options.patience) { () throws(PostgresError) in
@@ -787,7 +785,7 @@ package final class PostgresJournal: SharedJournal {
 
   // MARK: Forgetting
 
-  /// The most records that are taken away by one statement.
+  /// The maximum number of records that one statement deletes.
   private static let removalCount: Int64 = 2_000
 
   /// See `TransactionJournal.compact(upTo:)`.
@@ -797,7 +795,7 @@ package final class PostgresJournal: SharedJournal {
     guard try snapshots().contains(where: { $0.revision == revision }) else {
       throw .invalid("there is no snapshot of revision \(revision)")
     }
-    // First what the records begin with: what is before it is not read any more, whatever becomes of the rest.
+    // Advance the base first: records before it are no longer read, even if the rest fails.
     try inMaintenance { connection throws(PostgresError) in
       try connection.execute(
         """
@@ -828,7 +826,7 @@ package final class PostgresJournal: SharedJournal {
     }
   }
 
-  /// See `TransactionJournal.rebase(to:schema:milliseconds:_:)`. Only where no other node has appended meanwhile.
+  /// See `TransactionJournal.rebase(to:schema:milliseconds:_:)`. Succeeds only if no other node has appended meanwhile.
   package func rebase(
     to revision: UInt64, schema: String, milliseconds: Int64, _ next: () throws -> [UInt8]?
   ) throws(JournalError) {
@@ -853,7 +851,7 @@ package final class PostgresJournal: SharedJournal {
     try removeRecords(upTo: head.last)
   }
 
-  /// False where the head is not what was expected.
+  /// Replaces the head, and the snapshots. Returns false if the head is not the expected one.
   private func begin(
     _ rebased: PostgresHead, after head: PostgresHead, _ schema: String, _ blocks: Blocks, _ milliseconds: Int64
   ) throws(JournalError) -> Bool {

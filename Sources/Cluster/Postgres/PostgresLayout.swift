@@ -1,40 +1,40 @@
 import Glibc
 import Store
 
-/// The tables that a journal is kept in, in the schema `keyway` of its database: one store in each.
+/// The tables of a journal, in the schema `keyway` of its database: one store in each database.
 ///
-/// Only what every database that speaks PostgreSQL's language has: no extension, no function of our own, no lock but
-/// that of a row. `keyway.head` has one row, which every append changes where it is what was expected: so of two
-/// appends at the same place one succeeds.
+/// They use only features of every database that speaks PostgreSQL's language: no extension, no function of their own,
+/// no lock but that of a row. `keyway.head` has one row, which every append changes if it is the expected one: so of
+/// two appends at the same position one succeeds.
 enum PostgresLayout {
-  /// Moves on with every change of the tables that an earlier program would not understand.
+  /// The version of the tables. It increases with every change that an earlier program would not understand.
   static let version: Int64 = 1
 
-  /// Where the nodes are reached that use the journal, and when they said so last.
+  /// Creates the table of the addresses of the nodes that use the journal, with the times when they last registered.
   static let nodes = "CREATE TABLE IF NOT EXISTS keyway.nodes (url text PRIMARY KEY, heard timestamptz NOT NULL)"
 
-  /// Makes the tables where they are not there.
+  /// Creates the tables that do not exist.
   fileprivate static let statements = [
     "CREATE SCHEMA IF NOT EXISTS keyway",
-    // The texts of schemas, by their digests: too long to be written anew with every change of the head.
+    // The texts of schemas, by their digests: they are too long to rewrite with every change of the head.
     """
     CREATE TABLE IF NOT EXISTS keyway.schemas (digest bigint PRIMARY KEY, text text NOT NULL)
     """,
-    // `pen`: the address of the node that appended last. `revoked`: how often the revocations were changed.
+    // `pen`: the address of the node that appended last. `revoked`: the number of changes to the revocations.
     """
     CREATE TABLE IF NOT EXISTS keyway.head (
       one bigint PRIMARY KEY CHECK (one = 1), layout bigint NOT NULL, epoch text NOT NULL, schema bigint NOT NULL,
       base bigint NOT NULL, base_digest bigint NOT NULL, last bigint NOT NULL, digest bigint NOT NULL,
       pen text NOT NULL, revoked bigint NOT NULL)
     """,
-    // `batch`: a random number of the append, by which its node knows it again.
+    // `batch`: a random number by which a node recognizes its append.
     """
     CREATE TABLE IF NOT EXISTS keyway.records (
       revision bigint PRIMARY KEY, milliseconds bigint NOT NULL, digest bigint NOT NULL, batch bigint NOT NULL,
       body bytea NOT NULL)
     """,
-    // `writing`: the random number of the blocks, which are written before the snapshot is there. `contents`: the
-    // digest of the chain of the blocks.
+    // `writing`: the random number of the blocks, which are written before the snapshot exists. `contents`: the digest
+    // of the chain of the blocks.
     """
     CREATE TABLE IF NOT EXISTS keyway.snapshots (
       revision bigint PRIMARY KEY, digest bigint NOT NULL, milliseconds bigint NOT NULL, writing bigint NOT NULL,
@@ -44,33 +44,34 @@ enum PostgresLayout {
     CREATE TABLE IF NOT EXISTS keyway.blocks (
       writing bigint NOT NULL, number bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (writing, number))
     """,
-    // Bytes, because a text of PostgreSQL has no zero in it.
+    // Bytes, because PostgreSQL's `text` cannot contain a zero byte.
     """
     CREATE TABLE IF NOT EXISTS keyway.revocations (
       subject bytea PRIMARY KEY, milliseconds bigint NOT NULL, digest bigint NOT NULL)
     """,
     nodes,
-    // Its row is locked by what changes snapshots, so that they do not get in the way of one another.
+    // Its row is locked by changes of snapshots, so that they do not interfere.
     "CREATE TABLE IF NOT EXISTS keyway.maintenance (one bigint PRIMARY KEY)",
     "INSERT INTO keyway.maintenance VALUES (1) ON CONFLICT DO NOTHING",
   ]
 
-  /// What a head is read from; `h` is the row.
+  /// The columns of a head, of a row `h`.
   static let headColumns = "h.layout, h.epoch, h.schema, h.base, h.base_digest, h.last, h.digest, h.pen, h.revoked"
-  /// How many columns that are.
+  /// The number of these columns.
   static let headColumnCount = 9
 }
 
-/// Finds the journal of a database, or makes one.
+/// Finds the journal of a database, or creates one.
 struct PostgresOpening {
   let pool: PostgresPool
-  /// How long a call waits for the database.
+  /// The time limit of a call to the database.
   let patience: Duration
 
-  /// How often the tables are made where other nodes are making them, too.
+  /// The maximum number of attempts to create the tables while other nodes create them too.
   private static let attempts = 50
 
-  /// The head, with the text of its schema; where there is none, that of one that is what `identity` says.
+  /// Returns the head with the text of its schema. If the database has none, creates a journal with the given identity,
+  /// and returns its head.
   func run(_ identity: () -> JournalIdentity?) throws(PostgresError) -> (PostgresHead, String) {
     var attempts = Self.attempts
     while true {
@@ -83,7 +84,7 @@ struct PostgresOpening {
           return made
         }
       } catch {
-        // Two nodes that make the tables at the same time are told so.
+        // Two nodes that create the tables at the same time collide.
         attempts -= 1
         guard error.isCollision, attempts > 0 else { throw error }
         usleep(.random(in: 1_000...50_000))
@@ -91,7 +92,7 @@ struct PostgresOpening {
     }
   }
 
-  /// The head, with the text of its schema; nil where there is none.
+  /// Reads the head with the text of its schema; nil if there is none.
   func read(_ connection: PostgresConnection) throws(PostgresError) -> (PostgresHead, String)? {
     do throws(PostgresError) {
       let found = try connection.execute(

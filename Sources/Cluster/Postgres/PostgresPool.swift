@@ -1,27 +1,28 @@
 import Dispatch
 import Support
 
-/// Connections to a database, each used by one thread at a time. Any thread.
+/// A pool of connections to a database, each used by one thread at a time. Any thread may call it.
 ///
-/// `state` is all that changes, under its lock, which is never held while a database is waited for.
+/// `state` holds all mutable state; its lock is never held while waiting for a database.
 final class PostgresPool: Sendable {
   private struct State {
     var idle: [PostgresConnection] = []
-    /// Moves on when a connection was lost: those from before are likely to be dead too.
+    /// The generation of the connections. It increases when a connection was lost, since the earlier ones are likely to
+    /// be dead too.
     var generation = 0
     var isClosed = false
   }
 
-  /// How the database is reached, as libpq reads it.
+  /// The address of the database, in libpq's syntax.
   let address: String
   private let state = Locked(State())
-  /// The most connections that are kept for the next call.
+  /// The maximum number of idle connections.
   private static let idleLimit = 4
 
   init(_ address: String) { self.address = address }
 
-  /// Does something with a connection that no other has: one that is kept, or a new one. Throws `unreachable` where no
-  /// connection stands by `deadline`; without one it waits as long as connecting takes.
+  /// Calls `body` with a connection for its exclusive use, an idle or a new one. Throws `unreachable` if no connection
+  /// is made by `deadline`; without a deadline, waits as long as connecting takes.
   func with<Result>(
     before deadline: ContinuousClock.Instant? = nil,
     _ body: (PostgresConnection) throws(PostgresError) -> Result
@@ -46,7 +47,8 @@ final class PostgresPool: Sendable {
     }
   }
 
-  /// The same for what only reads, and so may be done twice: a connection that was kept may be dead.
+  /// Calls `body` as `with` does, but repeats it once if the connection is lost, since a kept connection may be dead.
+  /// For a `body` that only reads.
   func withReading<Result>(
     before deadline: ContinuousClock.Instant? = nil,
     _ body: (PostgresConnection) throws(PostgresError) -> Result
@@ -67,11 +69,11 @@ final class PostgresPool: Sendable {
     var isAbandoned = false
   }
 
-  /// The queue on which connections are made that may take longer than they are waited for: libpq goes from
-  /// host to host by itself only in a call that blocks.
+  /// The queue for connection attempts that may take longer than the caller waits: libpq tries one host after the other
+  /// by itself only in a blocking call.
   private static let connecting = DispatchQueue(label: "keyway.postgres.connecting", attributes: .concurrent)
 
-  /// A new connection. One that stands too late is kept for the next call.
+  /// Makes a connection. One that is made too late is kept for the next call.
   private func connect(
     before deadline: ContinuousClock.Instant, _ generation: Int
   ) throws(PostgresError) -> PostgresConnection {
@@ -103,7 +105,7 @@ final class PostgresPool: Sendable {
     }
   }
 
-  /// Lets go of the connections that are kept.
+  /// Closes the idle connections.
   private func drop() {
     let dropped = state.withLock { state in
       state.generation += 1
@@ -113,7 +115,7 @@ final class PostgresPool: Sendable {
     withExtendedLifetime(dropped) {}
   }
 
-  /// Keeps none from now on, and makes none.
+  /// Closes the pool: it keeps and makes no connections from now on.
   func close() {
     state.withLock { $0.isClosed = true }
     drop()

@@ -1,55 +1,55 @@
 import DequeModule
 import Store
 
-/// What a node knows of the journal in a database. `PostgresJournal` has it under its lock.
+/// A node's knowledge of the journal in a database. `PostgresJournal` has it under its lock.
 struct PostgresState {
   /// The newest head that was seen.
   var head: PostgresHead
   /// The text of the schema that `head` names.
   var schemaText: String
-  /// The furthest record that was read here, or appended: what the database must never be without.
+  /// The newest record that was read or appended here: the database must never lack it.
   var known: (revision: UInt64, digest: JournalDigest)
   var tail: RecordTail
-  /// When another node handed records to this one last.
+  /// The time when another node last sent records to this one.
   private(set) var taken: ContinuousClock.Instant?
-  /// The digest that the head has once the append that is under way is done; nil where none is.
+  /// The digest that the head will have after the append under way; nil if none is.
   var appending: JournalDigest?
   /// The last append whose outcome is not known.
   var doubt: AppendDoubt?
-  /// When the database was last heard.
+  /// The time of the last answer of the database.
   var heard = ContinuousClock.now
-  /// True if this node is about to begin the journal anew, so that another head is what it makes itself.
+  /// True while this node rebases the journal, so that it causes another head itself.
   var isRebasing = false
-  /// The number of times that this node has begun the journal anew.
+  /// The number of times that this node has rebased the journal.
   var rebases = 0
-  /// Why this journal is over.
+  /// The reason why this journal is over; nil if it is not.
   var end: JournalEnd?
   var isClosed = false
 
-  /// The digest at a revision, where this node has it.
+  /// Returns the digest at a revision; nil if this node does not have it in memory.
   func digest(at revision: UInt64) -> JournalDigest? {
     if revision == known.revision { return known.digest }
     if revision == head.base { return head.baseDigest }
     return tail.digest(at: revision)
   }
 
-  /// The newest record that a node knew when it asked the database, and how often it had begun the journal anew.
+  /// The newest record that a node knew when it queried the database, and the number of its rebases at that time.
   struct Asking {
     let revision: UInt64
     let digest: JournalDigest
     let rebases: Int
   }
 
-  /// The same as of now.
+  /// The present values.
   var asking: Asking { Asking(revision: known.revision, digest: known.digest, rebases: rebases) }
 
-  /// Takes note of what the database has said; gives how far it is, and whether this node lacks some of it. Nil where
-  /// this node is about to make another head, or has made one since it asked.
+  /// Notes a head that the database returned. Returns the newest revision, and whether this node lacks records of other
+  /// nodes. Returns nil if this node is rebasing the journal, or has done so since the query.
   mutating func keep(_ seen: PostgresHead, asked: Asking) -> (last: UInt64, isOthers: Bool)? {
     guard !isRebasing, asked.rebases == rebases else { return nil }
     heard = .now
     let (base, revoked) = (max(seen.base, head.base), max(seen.revoked, head.revoked))
-    // Several threads ask, and one answer may overtake another.
+    // Several threads send queries, and answers may overtake each other.
     if seen.last >= head.last {
       if seen.base < base {
         (head.last, head.digest, head.pen) = (seen.last, seen.digest, seen.pen)
@@ -58,12 +58,12 @@ struct PostgresState {
       }
     }
     head.revoked = revoked
-    // What this node is about to learn that it has appended is not of another.
+    // An append of this node, of which it has no answer yet, is not another node's.
     return (head.last, head.last > known.revision && head.digest != appending)
   }
 
-  /// What another node lacks that has come as far as a revision with this digest, with no more than `bytes` in the
-  /// bodies. Nil where there is none. What is among the newest was appended, or read.
+  /// Returns the records that another node lacks which has reached a revision with this digest, with at most `bytes` in
+  /// the bodies. Returns nil if there are none in memory.
   func handed(after revision: UInt64, _ digest: JournalDigest, bytes: Int) -> HandedRecords? {
     guard !isRebasing, end == nil, self.digest(at: revision) == digest,
       let found = tail.records(after: revision, limit: .max, bytes: bytes)
@@ -77,9 +77,9 @@ struct PostgresState {
     return HandedRecords(Array(records), digest: digest, pen: head.pen)
   }
 
-  /// Takes over records that another node has handed to this one when it had come as far as `place`; `appender` is the
-  /// address of the node that appended last. False where what was read or appended meanwhile is not the same, or is all
-  /// of it.
+  /// Takes over records that another node sent when this one had reached `place`; `appender` is the address of the node
+  /// that appended last. Returns false if the records that were read or appended meanwhile differ, or include all of
+  /// these.
   mutating func take(
     _ entries: [(record: JournalRecord, digest: JournalDigest)], after place: UInt64, pen appender: String
   ) -> Bool {
@@ -96,36 +96,37 @@ struct PostgresState {
     return true
   }
 
-  /// Whether records were handed to this node in the last moments, so that those of which it hears now are likely to be
-  /// on their way too.
+  /// True if other nodes have sent records to this one in the last moments, so that newly announced records are likely
+  /// to be on their way too.
   var isHandedRecords: Bool { taken.map { $0 + Self.handing > .now } ?? false }
 
-  /// How long ago that was at most.
+  /// The length of these moments.
   private static let handing = Duration.milliseconds(100)
 }
 
-/// An append whose outcome is not known: the same one, asked for again, is known by its number, so that it is not taken
-/// for an equal one of another node.
+/// An append whose outcome is not known. Its random number identifies it when it is attempted again, so that it is not
+/// mistaken for an equal append of another node.
 struct AppendDoubt: Sendable {
   let expected: UInt64
-  /// What the digest at its last record would be.
+  /// The digest that its last record would have.
   let digest: JournalDigest
   let batch: Int64
 }
 
-/// The newest records of a journal, with their digests, as far as they fit in so many bytes: what those who follow it
-/// ask for need not be asked of the database again.
+/// The newest records of a journal, with their digests, up to a size limit, so that requests of followers need no query
+/// to the database.
 struct RecordTail {
   private var entries: Deque<(record: JournalRecord, digest: JournalDigest)> = []
   private var bytes = 0
   private let byteLimit: Int
-  /// What is counted for each record beside its body.
+  /// The size that is counted for each record in addition to its body, in bytes.
   private static let overheadBytes = 96
 
-  /// No records.
+  /// Creates an empty tail.
   init(byteLimit: Int) { self.byteLimit = byteLimit }
 
-  /// Adds what follows on the newest record; what is there already is passed over. What does not follow replaces all.
+  /// Adds the records that follow the newest one, and skips those that are present already. A record that does not
+  /// follow replaces all others.
   mutating func append(_ added: some Sequence<(record: JournalRecord, digest: JournalDigest)>) {
     for entry in added {
       if let last = entries.last?.record.revision {
@@ -140,8 +141,8 @@ struct RecordTail {
     }
   }
 
-  /// The records after a revision, `limit` at most, and no more once they have come to `bytes`, but at least one. Nil
-  /// where they are not here.
+  /// Returns the records after a revision, at most `limit`, and none after those before have `bytes`, but at least one.
+  /// Returns nil if the records are not in memory.
   func records(after revision: UInt64, limit: Int, bytes: Int) -> [JournalRecord]? {
     guard let index = index(of: revision + 1) else { return nil }
     var found: [JournalRecord] = []
@@ -154,7 +155,7 @@ struct RecordTail {
     return found
   }
 
-  /// The digest at a revision, where its record is here.
+  /// Returns the digest at a revision; nil if its record is not in memory.
   func digest(at revision: UInt64) -> JournalDigest? { index(of: revision).map { entries[$0].digest } }
 
   private func index(of revision: UInt64) -> Int? {

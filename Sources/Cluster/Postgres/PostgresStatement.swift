@@ -1,14 +1,14 @@
 import CPostgres
 
-/// A statement that is carried out again and again, which a connection has the database prepare.
+/// A statement that is executed again and again, and so is prepared once for each connection.
 struct PostgresStatement: Hashable, Sendable {
-  /// What it is called in a session of the database.
+  /// The name of the prepared statement in a session of the database.
   let name: String
-  /// As the database reads it; `$1`, `$2` … are its parameters.
+  /// The text of the statement, with the parameters `$1`, `$2` ….
   let text: String
 
-  /// What stands in the bytes by which it is carried out, and not in those by which it is prepared: the name of its
-  /// portal, which is empty, and its own (PostgreSQL, Message Formats, Bind).
+  /// The bytes that occur in the message that executes the statement, and not in the one that prepares it: the name of
+  /// its portal, which is empty, and its own name (PostgreSQL, Message Formats, Bind).
   var mark: String { "\u{0}\(name)\u{0}" }
 
   static func == (one: PostgresStatement, other: PostgresStatement) -> Bool { one.name == other.name }
@@ -24,7 +24,7 @@ enum PostgresParameter: Sendable {
   case integers([Int64])
   case byteStrings([[UInt8]])
 
-  /// Its type, by the number that PostgreSQL gives it (`pg_type.dat`).
+  /// The number of its type in PostgreSQL (`pg_type.dat`).
   var type: UInt32 {
     switch self {
     case .integer: 20
@@ -35,10 +35,10 @@ enum PostgresParameter: Sendable {
     }
   }
 
-  /// A number that has all 64 bits.
+  /// Creates an integer from the bits of an unsigned number.
   static func bits(_ value: UInt64) -> PostgresParameter { .integer(Int64(bitPattern: value)) }
 
-  /// Adds its bytes.
+  /// Appends the encoded value.
   func append(to bytes: inout [UInt8]) {
     switch self {
     case .integer(let value): Self.append(value, to: &bytes)
@@ -59,8 +59,8 @@ enum PostgresParameter: Sendable {
     }
   }
 
-  /// The head of an array: its dimensions, whether it has nulls, the type of its members; of its one dimension the
-  /// length and the first index.
+  /// Appends the head of an array: the number of its dimensions, whether it has nulls, the type of its elements; the
+  /// length and the first index of its one dimension.
   private static func appendHead(count: Int, of type: Int32, to bytes: inout [UInt8]) {
     for number in [1, 0, type, Int32(count), 1] { append(number, to: &bytes) }
   }
@@ -70,25 +70,25 @@ enum PostgresParameter: Sendable {
   }
 }
 
-/// The rows that a statement gave, in PostgreSQL's binary form.
+/// The result of a statement, in PostgreSQL's binary format.
 final class PostgresResult {
   private let handle: OpaquePointer
 
-  /// Takes over a result of libpq.
+  /// Creates the owner of a result of libpq.
   init(_ handle: OpaquePointer) { self.handle = handle }
 
   deinit { PQclear(handle) }
 
-  /// How many rows there are.
+  /// The number of rows.
   var count: Int { Int(PQntuples(handle)) }
 
-  /// How many rows were inserted, changed or removed.
+  /// The number of rows that were inserted, changed or deleted.
   var changedCount: Int { Int(String(cString: PQcmdTuples(handle))) ?? 0 }
 
-  /// Whether there is no value.
+  /// Returns true if the value is null.
   func isNull(_ row: Int, _ column: Int) -> Bool { PQgetisnull(handle, Int32(row), Int32(column)) == 1 }
 
-  /// A `bigint`. Throws where it is none.
+  /// Returns a `bigint`. Throws if the value is not one.
   func integer(_ row: Int, _ column: Int) throws(PostgresError) -> Int64 {
     let length = Int(PQgetlength(handle, Int32(row), Int32(column)))
     guard length == 8, !isNull(row, column), let value = PQgetvalue(handle, Int32(row), Int32(column)) else {
@@ -97,30 +97,30 @@ final class PostgresResult {
     return Int64(bigEndian: UnsafeRawPointer(value).loadUnaligned(as: Int64.self))
   }
 
-  /// A `bigint` as a number that has all 64 bits. Throws where it is none.
+  /// Returns the bits of a `bigint`. Throws if the value is not one.
   func bits(_ row: Int, _ column: Int) throws(PostgresError) -> UInt64 {
     UInt64(bitPattern: try integer(row, column))
   }
 
-  /// A `bytea`.
+  /// Returns a `bytea`; empty if the value is null.
   func bytes(_ row: Int, _ column: Int) -> [UInt8] {
     guard let value = PQgetvalue(handle, Int32(row), Int32(column)) else { return [] }
     return Array(UnsafeRawBufferPointer(start: value, count: Int(PQgetlength(handle, Int32(row), Int32(column)))))
   }
 
-  /// A `text`.
+  /// Returns a `text`; empty if the value is null.
   func text(_ row: Int, _ column: Int) -> String { String(decoding: bytes(row, column), as: UTF8.self) }
 }
 
-/// Why something asked of a database was not done, or may not have been.
+/// The reason why a request to a database was not carried out, or may not have been.
 enum PostgresError: Error, Sendable, CustomStringConvertible {
-  /// The database said no: its code (SQLSTATE) and words. Nothing was done.
+  /// The database refused, with a code (SQLSTATE) and a message. Nothing was done.
   case refused(code: String, String)
-  /// There is no connection: nothing was sent.
+  /// There is no connection, so nothing was sent.
   case unreachable(String)
-  /// The connection was lost, or the time was over, before the database said what became of it: it may be done.
+  /// The connection was lost, or the time was up, before the database reported the outcome: it may be done.
   case lost(String)
-  /// The database gave something that it cannot have been asked for.
+  /// The database returned something that does not fit the request.
   case unexpected(String)
 
   var description: String {
@@ -132,30 +132,30 @@ enum PostgresError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Codes after which it is not known what was done: a broken connection, a database that ends while it works, and
-  /// `statement_completion_unknown`.
+  /// The codes after which the outcome is not known: a broken connection, a database that shuts down during the
+  /// statement, and `statement_completion_unknown`.
   private static let unknownOutcomes = ["08", "57P", "40003"]
 
-  /// Codes of what is there already: a unique key, a schema, a table, a type.
+  /// The codes for duplicates: a unique key, a schema, a table, a type.
   private static let duplicates = ["23505", "42P06", "42P07", "42710"]
 
-  /// What the database said, by its code.
+  /// Returns the error for a code of the database.
   static func said(_ code: String, _ reason: String) -> PostgresError {
     unknownOutcomes.contains { code.hasPrefix($0) } ? .lost(reason) : .refused(code: code, reason)
   }
 
-  /// Whether a table or its schema is missing.
+  /// True if a table or its schema is missing.
   var isMissingTable: Bool {
     if case .refused(let code, _) = self { code == "42P01" || code == "3F000" } else { false }
   }
 
-  /// Whether a statement that was prepared is not known, or is there already: the session is another one than it was.
+  /// True if a prepared statement is unknown, or exists already: the session is another one than before.
   var isAboutPreparing: Bool {
     if case .refused(let code, _) = self { code == "26000" || code == "42P05" } else { false }
   }
 
-  /// Whether others got in the way, so that the same may succeed at once (class 40), or something was made by two at
-  /// the same time.
+  /// True if the statement collided with others, so that it may succeed at once if repeated (class 40), or two sessions
+  /// created the same thing at the same time.
   var isCollision: Bool {
     guard case .refused(let code, _) = self else { return false }
     return code.hasPrefix("40") || Self.duplicates.contains(code)

@@ -89,7 +89,7 @@ final class PassedWrites: Sendable {
 /// got its id in an older state may have been done and forgotten, so `begin` rejects it. No clock is used, so a node
 /// that was suspended for a day decides as correctly as any other.
 struct PassedWriteMemory: Sendable {
-  /// What to do with a write.
+  /// The decision about a write that arrived.
   enum Finding: Hashable, Sendable {
     /// Carry it out, then `end` it.
     case first

@@ -7,69 +7,70 @@ import Outbound
 package import Store
 import Support
 
-/// The node of a server that follows another one, may be followed, or shares its journal with peers (the
-/// specification, section 13).
+/// The node of a server that follows another one, may be followed, or shares its journal with peers (the specification,
+/// section 13).
 package final class ClusterNode: Node {
   /// The options.
   let options: ClusterOptions
   /// The address at which other nodes reach this one.
   package let url: String
   package let streamNumbers: StreamNumbers?
-  /// Requests that wait for a state.
+  /// The requests that wait for a revision.
   let waits: RevisionWaits
-  /// Followers that wait for the next commit.
+  /// The followers that wait for the next commit.
   let pollers: RevisionWaits
-  /// Answers of other nodes that wait for this one to have come as far.
+  /// The answers of other nodes that wait for this one to reach their revision.
   private let answers: RevisionWaits
   private let waitSeconds: Int
-  /// Writes that other nodes have passed on to this one.
+  /// The writes that other nodes have forwarded to this one.
   let writes: PassedWrites
   /// The nodes that follow this one.
   let followers: Followers
-  /// The other nodes.
+  /// The directory of the other nodes.
   let directory: NodeDirectory
-  /// Tells other nodes of streams that objects last with.
+  /// Exchanges news with other nodes about ended streams that objects are bound to.
   private let streamEnds: StreamEnds
-  /// Asks other nodes for streams that writes name.
+  /// Asks other nodes about streams that writes name.
   let inquiry: StreamInquiry
-  /// The client for requests to nodes behind TLS.
+  /// The client for requests to nodes over TLS.
   private let outbound: OutboundClient
-  /// Nanoseconds that only grow.
+  /// Returns monotonic time in nanoseconds.
   private let now: @Sendable () -> UInt64
-  /// The time since which the journal has refused writes; nil while it takes them.
+  /// The time since which the journal has refused writes, in nanoseconds of the clock; nil while it takes them.
   private let refusing = Locked<UInt64?>(nil)
 
-  /// The seconds that a follower waits for a commit: it hears that often that nothing happened.
+  /// The time that a follower waits for a commit, in seconds: it gets an answer that often even if nothing happens.
   private static let pollSeconds = 2
 
-  /// The journal that it shares with others; nil where it has its own.
+  /// The journal that this node shares with others; nil if it has its own.
   let journal: (any SharedJournal)?
-  /// True if this node asks who its clients are (`access.keys`).
+  /// True if this node authenticates clients (`access.keys`).
   let hasAccess: Bool
-  /// True if other nodes have to know who asks: this one does, or the one that it follows may.
+  /// True if forwarded requests include the client's credentials: this node authenticates clients, or the one that it
+  /// follows may.
   private let hasCredentials: Bool
 
-  /// Ways to other nodes that need the parts of the server.
+  /// The connections to other nodes that need the parts of the server.
   struct Ways: Sendable {
-    /// Passes on requests that name what another node has made.
+    /// Forwards requests that name a stream or a page of another node.
     let passing: NamePassing
-    /// Passes writes on to the peer that appended last; nil if there are no peers.
+    /// Forwards writes to the peer that appended last; nil if there are no peers.
     let peerWrites: PeerWrites?
-    /// Keeps this node up with another; nil if it takes writes itself.
+    /// Keeps this node up to date with its leader; nil if it takes writes itself.
     let following: Following?
-    /// Passes writes on to the node that is followed; nil if this one takes them.
+    /// Forwards writes to the leader; nil if this node takes them.
     let leaderWrites: LeaderWrites?
   }
 
-  /// The ways from `attach` to `stop`.
+  /// The connections, from `attach` to `stop`; nil otherwise.
   private let attached = Locked<Ways?>(nil)
 
   /// Creates the node of a server at a site.
   ///
   /// - Parameters:
-  ///   - url: Where other nodes reach it.
+  ///   - url: The address at which other nodes reach it.
   ///   - listed: The addresses that other nodes may give as their own.
-  ///   - now: Returns nanoseconds that only grow.
+  ///   - now: Returns monotonic time in nanoseconds.
   init(
     _ options: ClusterOptions, at site: NodeSite, url: String, listed: NodeURLs,
     now: @escaping @Sendable () -> UInt64 = { UInt64(SystemClock.nanoseconds) }
@@ -157,7 +158,7 @@ package final class ClusterNode: Node {
   package func stop() {
     defer { outbound.stop() }
     answers.close()
-    // They hold the store, which holds this.
+    // These hold the store, which holds this node.
     let ways = attached.withLock { attached in
       defer { attached = nil }
       return attached
@@ -169,7 +170,7 @@ package final class ClusterNode: Node {
     ways?.following?.stop()
   }
 
-  /// Keeps this node up with the one that it follows; nil if it follows none.
+  /// Keeps this node up to date with its leader; nil if it follows no node.
   var following: Following? { options.following == nil ? nil : attached.withLock { $0?.following } }
 
   // MARK: What happens
@@ -199,7 +200,7 @@ package final class ClusterNode: Node {
     }
   }
 
-  /// True if nodes forward writes to this one: its followers do, and the peers that share its journal.
+  /// True if nodes forward writes to this one: its followers, or the peers that share its journal.
   package var takesForwardedWrites: Bool { options.followers || journal != nil }
 
   package func forward(
@@ -214,17 +215,17 @@ package final class ClusterNode: Node {
 
   // MARK: What it says of itself
 
-  /// `single`, `leader` once a follower was heard, or `follower`.
+  /// `follower`, `leader` once a follower has made a request, or `single`.
   var role: String { options.following != nil ? "follower" : followers.wasHeard ? "leader" : "single" }
 
-  /// For how many milliseconds this node has heard nothing of the one that it follows; 0 where it follows none.
+  /// The time without contact with the leader, in milliseconds; 0 if this node follows no other.
   var silenceMilliseconds: UInt64 { following?.silenceMilliseconds ?? 0 }
 
   /// The newest revision that this node knows of while its store is at `present`.
   func newest(from present: Revision) -> Revision { max(present, following?.newest ?? 0) }
 
-  /// For how many seconds it may have been behind: since it last heard, where that is longer ago than it takes to hear
-  /// that nothing happened.
+  /// The time for which this node may have been behind, in seconds: since the last contact, if that is longer ago than
+  /// an answer takes when nothing happens; otherwise 0.
   var behindSeconds: Int {
     let milliseconds = silenceMilliseconds
     return milliseconds > UInt64(Self.pollSeconds + 1) * 1_000 ? Int(milliseconds / 1_000) : 0
@@ -284,9 +285,8 @@ package final class ClusterNode: Node {
 
   // MARK: Waiting
 
-  /// Makes a request wait that names a state to which the store had not come when the request was judged, at the
-  /// revision `judged`. Returns nil for any other request. Throws `behind` if the request has waited already or may not
-  /// wait.
+  /// Defers a request that names a state to which the store had not come at the revision `judged`, when the request was
+  /// judged. Returns nil for any other request. Throws `behind` if the request has waited already or may not wait.
   func wait(
     for request: borrowing Request, judgedAt judged: Revision, _ store: Store
   ) throws(Problem) -> HandlerResponse? {
@@ -296,8 +296,8 @@ package final class ClusterNode: Node {
     return try waits.response(to: request, until: cursor, judgedAt: judged, in: store)
   }
 
-  /// The newest state after a revision that a request names: a node that takes writes knows that a tag or an event of
-  /// the future is none, and only one that follows has yet to hear of it.
+  /// Returns the newest state after a revision that a request names. Only a follower considers tags and event ids: a
+  /// node that takes writes knows that those from the future are invalid.
   private func wanted(by request: borrowing Request, after revision: Revision, _ store: Store) -> Cursor? {
     var newest: Cursor?
     func note(_ cursor: Cursor?) {
@@ -310,7 +310,7 @@ package final class ClusterNode: Node {
     return newest
   }
 
-  /// The newest revision of an epoch that a request names in a tag, or to resume from.
+  /// Returns the newest revision of an epoch that a request names in a tag, or to resume from.
   static func newestNamed(by request: borrowing Request, _ epoch: String) -> Revision? {
     var newest: Revision?
     func note(_ revision: Revision) { newest = max(newest ?? 0, revision) }
@@ -318,7 +318,7 @@ package final class ClusterNode: Node {
       if let cursor = text.flatMap({ Cursor($0) }), cursor.epoch == epoch { note(cursor.revision) }
     }
     note(request.header(.lastEventID))
-    // Most targets have no query, and bytes are looked through many times as fast as characters.
+    // Most targets have no query, and a search in bytes is many times as fast as one in characters.
     if request.target.utf8.contains(UInt8(ascii: "?")), let target = try? Target(request.target) {
       for name in ["since", "lastEventId"] { note(target[name]) }
     }
@@ -334,10 +334,10 @@ package final class ClusterNode: Node {
 
 // MARK: - Peers
 
-/// What a peer does about a request that names a state which this node has not come to: another node may have.
+/// The handling, on a peer, of requests that name a state which this node has not reached, but another node may have.
 extension ClusterNode {
-  /// Whether writes that the journal refuses do not count yet: a peer without its database is what a follower is that
-  /// hears nothing, and is ready up to `nodes.staleSeconds`.
+  /// True while refusals by the journal do not count yet: a peer without its database is like a follower without
+  /// contact, and stays ready for `nodes.staleSeconds`.
   package var toleratesRefusals: Bool {
     guard let journal, journal.silence < .seconds(options.staleSeconds) else { return false }
     guard let since = refusing.withLock({ $0 }) else { return true }
@@ -345,13 +345,13 @@ extension ClusterNode {
     return present - min(present, since) < UInt64(options.staleSeconds) * 1_000_000_000
   }
 
-  /// Where the journal is asked how far it is.
+  /// The queue for queries about the extent of the journal.
   private static let inquiries = DispatchQueue(
     label: "keyway.peer.inquiries", qos: .userInitiated, attributes: .concurrent)
 
-  /// Makes a request wait whose `since`, `Last-Event-ID`, `If-Match` or `If-None-Match` names a state of another node
-  /// after `judged`; nil if the journal does not know of such a state either. Throws `behind` if the request has waited
-  /// long enough, may not wait, or the journal cannot be asked.
+  /// Defers a request whose `since`, `Last-Event-ID`, `If-Match` or `If-None-Match` names a state of another node after
+  /// `judged`; returns nil if the journal does not have such a state either. Throws `behind` if the request has waited
+  /// long enough, may not wait, or the journal cannot be queried.
   private func inquiry(
     about request: borrowing Request, after judged: Revision, _ store: Store
   ) throws(Problem) -> HandlerResponse? {
@@ -364,7 +364,7 @@ extension ClusterNode {
     request.keepBody()
     return .deferred { [waits] completion in
       waits.add(of: client, until: revision, present: { store.revision }) { completion.handleAgain() }
-      // What is known to be there needs no question.
+      // A revision that is known to exist needs no query.
       guard journal.bounds.last < revision else { return }
       Self.inquiries.async {
         guard (try? journal.refresh()) != nil, journal.bounds.last < revision else { return }
@@ -373,8 +373,8 @@ extension ClusterNode {
     }
   }
 
-  /// Makes a request wait until this node has what other peers had appended when it came. Returns nil for a request
-  /// that has waited already or may not wait, and on a node that shares no journal.
+  /// Defers a request until this node has the records that other peers had appended when the request arrived. Returns
+  /// nil for a request that has waited already or may not wait, and on a node that shares no journal.
   package func refreshed(for request: borrowing Request, _ store: Store) -> HandlerResponse? {
     let client = request.client
     guard let journal, !request.isHandledAgain, waits.hasRoom(for: client) else { return nil }
@@ -390,8 +390,8 @@ extension ClusterNode {
     }
   }
 
-  /// Throws `leader-unreachable`, or `store-unavailable` on a peer, if this node has heard nothing for so many seconds
-  /// of the node that it follows, or of its database: tokens may have been revoked meanwhile. 0 is for ever.
+  /// Throws `leader-unreachable`, or `store-unavailable` on a peer, if this node has had no contact for `seconds` with
+  /// the leader, or with its database: tokens may have been revoked meanwhile. 0 means no limit.
   func checkRevocations(within seconds: Int) throws(Problem) {
     guard seconds > 0 else { return }
     let remedy = "tokens may have been revoked meanwhile (access.staleSeconds)"
@@ -405,21 +405,21 @@ extension ClusterNode {
   }
 }
 
-/// A node that shares its journal with others, which write too (the specification, section 13).
+/// The state of a node that shares its journal with others, which write too (the specification, section 13).
 private struct Peer {
   let journal: any SharedJournal
   let store: Store
 
-  /// How many revisions of others this node has heard of and not taken over yet.
+  /// The number of revisions of other nodes that this node knows of and has not taken over yet.
   private var behind: UInt64 {
     let (last, revision) = (journal.bounds.last, store.revision)
     return last - min(last, revision)
   }
 
-  /// For how many seconds the journal has not answered; 0 while it does.
+  /// The time for which the journal has not answered, in seconds; 0 while it does.
   private var silence: Int64 { journal.silence > WriteTime.silence ? journal.silence.components.seconds : 0 }
 
-  /// Adds what `/v1/status` says of it.
+  /// Adds its members of `/v1/status`.
   func describe(in status: inout JSONObject) {
     status["role"] = .string("peer")
     status["behind"] = .integer(Int64(behind))
@@ -428,7 +428,7 @@ private struct Peer {
     if let cache = journal.cache?.journal { status["cached"] = .integer(Int64(cache.bounds.last)) }
   }
 
-  /// Tells the metrics.
+  /// Sets its metrics.
   func export(to registry: PrometheusRegistry) {
     registry.set(.peerBehind, to: Double(behind))
     registry.set(.peerSilence, to: Double(silence))

@@ -5,35 +5,35 @@ import Store
 /// The options of a node among others. Without followers, a node to follow, or a journal that it shares, it is a
 /// `SingleNode`.
 package struct ClusterOptions: NodeOptions {
-  /// The word for a file or node that there is not.
+  /// The value that stands for no file or no node.
   package static let none = "none"
 
   /// The address at which other nodes reach this one, or `auto`: its host and port. `nodes.url`.
   package var url = "auto"
   /// The node that this one follows, or `none`. `nodes.follow`.
   package var follow = none
-  /// The file of the token that this node shows the one that it follows, or the peer that it passes writes on to, or
-  /// `none`. `nodes.tokenFile`.
+  /// The file of the token that this node presents to the node that it follows, or to the peer that it forwards writes
+  /// to, or `none`. `nodes.tokenFile`.
   package var tokenFile = none
-  /// The file of the certificates by which nodes behind TLS are trusted, in PEM, or `none` for the system's.
+  /// The file of the certificates, in PEM, with which nodes over TLS are verified, or `none` for the system's.
   /// `nodes.caFile`.
   package var caFile = none
   /// The address of the database where this node and others keep their journal, or `none`. `nodes.journal`.
   package var journal = none
-  /// The seconds of silence of the node that it follows, or of that database, after which this one is not ready.
+  /// The time without contact with the leader, or with that database, after which this node is not ready, in seconds.
   /// `nodes.staleSeconds`.
   package var staleSeconds = 10
   /// True if other nodes may follow this one. `nodes.followers`.
   package var followers = false
   /// The maximum number of nodes that follow this one. `nodes.followersMaximum`.
   package var followersMaximum = 100
-  /// The addresses that other nodes may give as their own; nothing is sent to any other. `nodes.urls`.
+  /// The addresses that other nodes may state as their own; no request is sent to any other. `nodes.urls`.
   package var urls: [String] = []
-  /// The bounds of what is kept of the journal for followers.
+  /// The limits of the records that are kept for followers.
   package var joining = JoiningLimits()
-  /// The bounds of writes that are passed on.
+  /// The limits of forwarded requests.
   package var forwarding = ForwardingLimits()
-  /// The most requests that wait to be passed on; one client has a quarter. `nodes.forwarding`.
+  /// The maximum number of requests that wait to be forwarded; one client has a quarter. `nodes.forwarding`.
   package var forwardedRequests: Int {
     get { forwarding.waiting }
     set {
@@ -48,11 +48,11 @@ package struct ClusterOptions: NodeOptions {
   /// The defaults.
   package init() {}
 
-  /// Makes a client for requests to other nodes over TLS. It has no thread before the first request.
+  /// Creates a client for requests to other nodes over TLS. It has no thread before the first request.
   package func makeOutboundClient() -> OutboundClient { OutboundClient(caFile: caFile == Self.none ? nil : caFile) }
 
   package func makeNode(at site: NodeSite) throws -> any Node {
-    // Also a server on its own is told that an address is not one.
+    // Invalid addresses are reported even on a single server.
     let listed = try NodeURLs(urls)
     let url = url == "auto" ? site.url : url
     guard following != nil || followers || site.journal is any SharedJournal else {
@@ -61,38 +61,41 @@ package struct ClusterOptions: NodeOptions {
     return ClusterNode(self, at: site, url: url, listed: listed)
   }
 
-  /// The bounds of what a journal keeps for followers that fetch a copy, or are behind what it would keep otherwise.
+  /// The limits of the records that a journal keeps for followers that fetch a copy, or are further behind than it
+  /// would keep otherwise.
   package struct JoiningLimits: Sendable {
-    /// The seconds for which it is kept for one. `nodes.joinSeconds`.
+    /// The time for which records are kept for one follower, in seconds. `nodes.joinSeconds`.
     package var seconds = 600
-    /// The bytes of commits that are written meanwhile. `nodes.joinBytes`.
+    /// The size of the commits that are written meanwhile, in bytes. `nodes.joinBytes`.
     package var bytes = 1 << 30
 
     /// The defaults.
     package init() {}
   }
 
-  /// The bounds of requests that are passed on: writes to the node that takes them, names to the one that made them.
+  /// The limits of forwarded requests: of writes, to the node that takes them, and of requests with names, to the node
+  /// that made them.
   package struct ForwardingLimits: Sendable {
-    /// The most that are sent at a time, each on a connection of its own, and as many batches of writes.
+    /// The maximum number of requests sent at the same time, each on a connection of its own, and of batches of writes.
     package var connections = 16
-    /// The most that wait: for a connection, or for this node to have what they did.
+    /// The maximum number of requests that wait: for a connection, or for this node to reach the revision of their
+    /// answer.
     package var waiting = 4_096
-    /// The same of one client.
+    /// The maximum number of waiting requests of one client.
     package var waitingPerClient = 1_024
-    /// The seconds that an answer is waited for. `nodes.answerSeconds`.
+    /// The time limit for an answer, in seconds. `nodes.answerSeconds`.
     package var answerSeconds = 30
-    /// The number of writes of other nodes that are remembered, to be done once. `nodes.passedWrites`.
+    /// The number of writes of other nodes that are remembered, so that each is done once. `nodes.passedWrites`.
     package var remembered = 100_000
-    /// The most streams of other nodes that are sent on. `nodes.streams`.
+    /// The maximum number of relayed streams. `nodes.streams`.
     package var streams = 4_096
-    /// The most that are sent on to one client. `nodes.streamsPerClient`.
+    /// The maximum number of relayed streams of one client. `nodes.streamsPerClient`.
     package var streamsPerClient = 3_584
 
     /// The defaults.
     package init() {}
 
-    /// The threads by which requests are passed on.
+    /// The limits of the threads that forward requests.
     var threads: RequestLimits {
       var limits = RequestLimits()
       limits.threads = connections
@@ -101,7 +104,7 @@ package struct ClusterOptions: NodeOptions {
       return limits
     }
 
-    /// The waits of answers for this node; `seconds` is how long they are.
+    /// Returns the limits of answers that wait for this node, for at most `seconds`.
     func waits(seconds: Int) -> RevisionWaits.Limits {
       var limits = RevisionWaits.Limits()
       limits.seconds = seconds
@@ -113,7 +116,7 @@ package struct ClusterOptions: NodeOptions {
 }
 
 extension KeywayServer.Configuration {
-  /// The options of its node among others.
+  /// The options of the server's node among others.
   package var cluster: ClusterOptions {
     get { node as? ClusterOptions ?? ClusterOptions() }
     set { node = newValue }

@@ -3,18 +3,18 @@ import Store
 import Support
 import Synchronization
 
-/// The other nodes that this one knows of, by the marks that the names of their streams and pages begin with.
+/// The other nodes that this one knows of, by the marks that begin the names of their streams and pages.
 ///
-/// Only addresses that an operator has vouched for are given out and passed on: that of the node that this one follows,
-/// those of `nodes.urls`, and what stands in the database of peers, since who may write there may write the journal. A
-/// node that gives another address as its own follows, and nothing is sent there.
+/// Only addresses that an operator has approved are published and used for requests: that of the node that this one
+/// follows, those of `nodes.urls`, and those in the database of peers, since any node that may write there may write
+/// the journal. A node that states another address may follow, but nothing is sent to it.
 ///
-/// A follower hears of them from the node that it follows, that one from its followers, of those that follow these too;
-/// peers find one another in their database. `followed` and `peers` are all that changes, each under its lock, which is
-/// held for a look.
+/// A follower learns of the nodes from its leader, the leader from its followers, including those that follow
+/// indirectly; peers find one another in their database. `followed` and `peers` hold all mutable state, each under its
+/// lock, which is held only briefly.
 final class NodeDirectory: Sendable {
   private struct Followed {
-    /// Where the node that this one follows is reached: by what this one was given, whatever that one says of itself.
+    /// The address of the leader: the one that this node was given, whatever address the leader states.
     let address: NodeAddress
     /// The nodes that it knows, itself first.
     let urls: [String]
@@ -22,13 +22,13 @@ final class NodeDirectory: Sendable {
 
   private struct Peers {
     var addresses: [NodeMark: NodeAddress] = [:]
-    /// When the database was asked last.
+    /// The time of the last query to the database.
     var asked: ContinuousClock.Instant?
   }
 
-  /// Where other nodes reach this one.
+  /// The address at which other nodes reach this one.
   let url: String
-  /// What the names of this node begin with.
+  /// The mark that begins the names of this node's streams and pages.
   let mark: NodeMark
   private let followers: Followers
   private let listed: NodeURLs
@@ -37,12 +37,13 @@ final class NodeDirectory: Sendable {
   private let isFollowing = Atomic(false)
   private let peers = Locked(Peers())
 
-  /// A name that no node is known for has the database asked again, but no more often than this.
+  /// The minimum time between two queries to the database for a mark without a known node.
   private static let pause = Duration.milliseconds(250)
-  /// The most nodes that a node takes over from the one that it follows.
+  /// The maximum number of nodes that a node accepts from its leader.
   private static let most = 1_000
 
-  /// Creates the directory of the node that others reach at `url`, which sends requests to `listed` addresses alone.
+  /// Creates the directory of the node that others reach at `url`. It sends requests only to the `listed` addresses of
+  /// nodes that follow.
   init(url: String, followers: Followers, listed: NodeURLs, journal: (any SharedJournal)?) {
     self.url = url
     self.followers = followers
@@ -51,31 +52,31 @@ final class NodeDirectory: Sendable {
     mark = NodeMark(of: url)
   }
 
-  /// Whether there has been no other node.
+  /// True if there has been no other node so far.
   var isAlone: Bool { journal == nil && !followers.wasHeard && !isFollowing.load(ordering: .relaxed) }
 
-  /// Whether this node has heard of the others, where it follows one.
+  /// True unless this node follows another and has not learned of the other nodes yet.
   var isComplete: Bool { !isFollowing.load(ordering: .relaxed) || followed.withLock { $0 != nil } }
 
-  /// From now on there is a node that this one follows.
+  /// Notes that this node follows another from now on.
   func beginFollowing() { isFollowing.store(true, ordering: .relaxed) }
 
-  /// All nodes that this one knows, itself first, but for its peers: what it tells its followers.
+  /// All nodes that this one knows, itself first, without its peers: the list that it gives to its followers.
   var urls: [String] {
     let known = (followed.withLock { $0?.urls } ?? []) + below
     return [url] + Set(known).subtracting([url]).sorted()
   }
 
-  /// The nodes that follow this one, or one that does, at addresses that are listed.
+  /// The nodes that follow this one, directly or indirectly, at listed addresses.
   var below: [String] { followers.names.filter { listed.contains($0) } }
 
-  /// The nodes that follow this one, or one that does, as the numbers of their streams name them: those that were heard
-  /// in the last so many nanoseconds.
+  /// Returns the nodes that follow this one, directly or indirectly, and were heard in the last `nanoseconds`, as the
+  /// node parts of their streams' numbers.
   func streamNodes(heardWithin nanoseconds: UInt64) -> Set<UInt64> {
     Set(followers.names(heardWithin: nanoseconds).map { StreamNumbers.node(at: $0) })
   }
 
-  /// What changes with `urls`.
+  /// A digest that changes with `urls`.
   var digest: String { Self.digest(of: urls) }
 
   private static func digest(of urls: [String]) -> String {
@@ -83,18 +84,18 @@ final class NodeDirectory: Sendable {
     return String(JournalDigest.start.linked(to: bytes).value, radix: 16)
   }
 
-  /// Whether what the node that this one follows told is what has this digest.
+  /// Returns true if the list of nodes from the leader has this digest.
   func isCurrent(_ digest: String) -> Bool {
     followed.withLock { $0.map { Self.digest(of: $0.urls) == digest } ?? false }
   }
 
-  /// The node at an address, which this one follows, told that it knows these, itself first.
+  /// Notes the list of nodes from the leader at an address; the list has the leader itself first.
   func follow(_ address: NodeAddress, _ urls: [String]) {
     beginFollowing()
     followed.withLock { $0 = Followed(address: address, urls: Array(urls.prefix(Self.most))) }
   }
 
-  /// Where the node of a mark is reached; nil where none is known. May ask the database.
+  /// Returns the address of the node of a mark; nil if it is unknown. May query the database.
   func address(of mark: NodeMark) -> NodeAddress? {
     if let followed = followed.withLock({ $0 }) {
       if let url = followed.urls.first, NodeMark(of: url) == mark { return followed.address }
@@ -125,9 +126,9 @@ final class NodeDirectory: Sendable {
 
 /// The addresses that other nodes may give as their own. `nodes.urls`.
 ///
-/// A node says itself where it is reached, and requests of clients are sent there, with what says who asks. So nothing
-/// is sent to an address that an operator has not written down. Addresses are compared as RFC 3986 §6.2 normalizes
-/// them: without regard to case, with the scheme's port where none is given, and without a slash at the end.
+/// A node states its own address, and requests of clients are sent there with their credentials. So nothing is sent to
+/// an address that an operator has not listed. Addresses are compared after normalization (RFC 3986 §6.2): case is
+/// ignored, a missing port is the default port of the scheme, and a slash at the end is ignored.
 struct NodeURLs: Sendable {
   private let urls: Set<String>
 
@@ -156,7 +157,7 @@ struct NodeURLs: Sendable {
     _ = try NodeAddress(url)
     if url.hasSuffix("/") { url.removeLast() }
     guard let range = url.firstRange(of: "://") else { return url }
-    // Behind the brackets of an IPv6 address a colon can only stand before the port.
+    // After the brackets of an IPv6 address, a colon can only precede the port.
     let host = url[range.upperBound...]
     let hasPort = host.dropFirst(host.hasPrefix("[") ? host.prefix { $0 != "]" }.count : 0).contains(":")
     return hasPort ? url : url + (url.hasPrefix("https:") ? ":443" : ":80")

@@ -6,7 +6,8 @@ import KeywayServer
 import Store
 import Support
 
-/// What other nodes ask of this one: what it is, a copy to begin with, and the records since.
+/// The handlers of requests by other nodes: for this node's description, for a copy to begin with, and for the records
+/// after it.
 struct NodeHandlers: Sendable {
   let store: Store
   let node: ClusterNode
@@ -15,8 +16,8 @@ struct NodeHandlers: Sendable {
   let readings: Readings
   let files: OpenFiles
 
-  /// The resources that this node has for others. What it does not serve is 404, as if there were no such resource, so
-  /// that no client can pose as a node.
+  /// The routes that this node has for other nodes. It answers 404 for the ones that it does not serve, as for
+  /// nonexistent resources, so that no client can pose as a node.
   var routes: [Route] {
     var routes: [Route] = []
     if node.options.followers {
@@ -32,18 +33,19 @@ struct NodeHandlers: Sendable {
       let batches = BatchHandler(journal: node.journal)
       routes.append(Route("/v1/nodes/writes", [.post: batches.writes], form: nil, audience: .nodes))
     }
-    // Objects last with the streams of any node, also with a follower's.
+    // Objects can be bound to the streams of any node, including a follower's.
     routes.append(Route("/v1/nodes/streams/{stream}", [.get: stream], audience: .streams))
     return routes
   }
 
   private static let octets = "application/octet-stream"
-  /// How many records are read at a time.
+  /// The maximum number of records that are read at a time.
   private static let chunkRecords = 4_096
-  /// The most bytes of them, unless one is larger.
+  /// The maximum size of these records, in bytes, unless a single one is larger.
   private static let chunkBytes = 8 << 20
 
-  /// `/v1/nodes`: epoch, schema, whether clients are asked who they are, and how far this node has come.
+  /// `/v1/nodes`: the epoch, the schema, whether this node authenticates clients, the revision that it has reached, and
+  /// the nodes that it knows.
   func identity(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     let identity = store.journal.identity
@@ -55,8 +57,8 @@ struct NodeHandlers: Sendable {
       ]))
   }
 
-  /// `/v1/nodes/snapshot`: a file of the state from which the whole history can be made again; 204 where that is the
-  /// empty store.
+  /// `/v1/nodes/snapshot`: a file of the state from which the journal's history continues; 204 if that is the empty
+  /// store.
   func snapshot(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     guard let lease = files.lease(for: request.client) else {
@@ -77,10 +79,10 @@ struct NodeHandlers: Sendable {
 
   private func snapshot(_ lease: OpenFiles.Lease) throws -> Response {
     let journal = store.journal
-    // What comes after the copy is kept while it is fetched.
+    // Records after the copy are kept while it is fetched.
     let copy = node.followers.beginCopy(after: journal.bounds.base)
     do {
-      // A compaction may take away what was found; what is open stays.
+      // A compaction may delete the file that was found; an open file stays readable.
       for _ in 0..<5 {
         guard let snapshot = try Recovery.base(of: journal, through: store.revision, store.limits) else { break }
         guard let path = journal.file(of: snapshot) else { break }
@@ -100,7 +102,7 @@ struct NodeHandlers: Sendable {
     }
   }
 
-  /// The present state, for a journal that has no files.
+  /// Returns a snapshot of the present state, for a journal without files.
   private func made(_ copy: Followers.CopyID, _ lease: OpenFiles.Lease) throws -> Response {
     let snapshot = store.snapshot
     node.followers.note(copy, of: snapshot.revision)
@@ -121,7 +123,7 @@ struct NodeHandlers: Sendable {
     return try Self.response(descriptor, lease)
   }
 
-  /// A response with an open file, which it takes.
+  /// Returns a response with an open file, of which it takes ownership.
   private static func response(_ descriptor: Int32, _ lease: OpenFiles.Lease) throws -> Response {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else {
@@ -133,8 +135,8 @@ struct NodeHandlers: Sendable {
     return response
   }
 
-  /// `/v1/nodes/records?epoch=…&after=…&digest=…&node=…`: the records after a revision; waits a little for one, or for
-  /// other revocations than those of `Keyway-Revocations`.
+  /// `/v1/nodes/records?epoch=…&after=…&digest=…&node=…`: the records after a revision. Waits briefly for a record, or
+  /// for revocations that differ from those of `Keyway-Revocations`.
   func records(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try context.checkParameters()
@@ -145,7 +147,7 @@ struct NodeHandlers: Sendable {
     }
     switch node.followers.note(name, at: after, below: below(request.header(.keywayNodes))) {
     case .known: break
-    // All followers shall know of it at once.
+    // All followers learn of it at once.
     case .new: node.pollers.endAll()
     case .refused: throw Problem(.overloaded, "as many nodes follow this one as nodes.followersMaximum allows")
     }
@@ -159,7 +161,7 @@ struct NodeHandlers: Sendable {
         node.pollers.add(of: client, until: after + 1, present: { store.revision }) { completion.handleAgain() }
       }
     }
-    // Without records there is nothing to read, so that the next request comes at once.
+    // Without records nothing has to be read, so that the next request arrives at once.
     if after == store.revision { return .response(try response([], after: after, digest)) }
     return try readings.response(to: request, isLong: true) { [self] budget throws(Problem) in
       let records = try read(after: after)
@@ -169,7 +171,7 @@ struct NodeHandlers: Sendable {
     }
   }
 
-  /// The nodes that follow the one that asks.
+  /// Returns the nodes that follow the requesting node.
   private func below(_ header: String?) -> [String] {
     guard let header else { return [] }
     return header.split(separator: ",").prefix(node.options.followersMaximum).compactMap { name in
@@ -177,7 +179,7 @@ struct NodeHandlers: Sendable {
     }
   }
 
-  /// Where the node that asks is. Throws `other-history` where that is no place of this journal.
+  /// Returns the position of the requesting node. Throws `other-history` if this journal does not have that position.
   private func position(_ target: Target) throws(Problem) -> (Revision, JournalDigest) {
     guard let after = target["after"].flatMap({ Revision($0) }), let text = target["digest"],
       let epoch = target["epoch"]
@@ -214,7 +216,7 @@ struct NodeHandlers: Sendable {
     return JournalDigest(value: value)
   }
 
-  /// `/v1/nodes/revocations`: all of them, with their times in milliseconds since 1970.
+  /// `/v1/nodes/revocations`: all revocations, with their times in milliseconds since 1970.
   func revocationList(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     return try readings.response(to: request, isLong: revocations.count > 1_000) {
@@ -257,9 +259,9 @@ struct NodeHandlers: Sendable {
 
 // MARK: - Streams
 
-/// What nodes ask and tell each other of the streams that objects last with.
+/// The handlers of requests about streams that objects are bound to.
 extension NodeHandlers {
-  /// `GET /v1/nodes/streams/{stream}`: the number of a stream of this node that is there for who asks.
+  /// `GET /v1/nodes/streams/{stream}`: the number of a stream of this node that exists for the requester.
   func stream(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     guard let id = streams.services.names.id(of: context[.stream]), streams.isThere(id),
@@ -268,8 +270,8 @@ extension NodeHandlers {
     return .response(.json(["number": .integer(Int64(id.number))]))
   }
 
-  /// `POST /v1/nodes/streams`: streams of the node that asks are gone for good, by their numbers. Answers with how many
-  /// of them objects lasted with.
+  /// `POST /v1/nodes/streams`: reports streams of the requesting node that are gone for good, by their numbers. Answers
+  /// with the number of them that objects were bound to.
   func end(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     let body = try Body.object(of: request)

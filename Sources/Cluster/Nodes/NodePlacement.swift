@@ -5,14 +5,15 @@ import KeywayServer
 import Store
 
 /// The placement of a node among others: a follower forwards writes to the node that it follows, a peer to the one that
-/// appended last, and each of them what names a stream or a page to the node that made it.
+/// appended last, and each of them forwards a request that names a stream or a page to the node that made it.
 struct NodePlacement: RequestPlacement {
   let node: ClusterNode
   let ways: ClusterNode.Ways
   let store: Store
   let admission: Admission
   let passedWrites: PassedWriteHandlers
-  /// After how many seconds without word of the others no token is accepted; 0 is for ever. `access.staleSeconds`.
+  /// The time without contact with the other nodes after which tokens are no longer accepted, in seconds; 0 means no
+  /// limit. `access.staleSeconds`.
   let staleSeconds: Int
 
   func respond(
@@ -22,12 +23,13 @@ struct NodePlacement: RequestPlacement {
     try BatchHandler.check(request, route)
     let outcome = request.outcome as? PeerWrites.Outcome
     let context: RequestContext
-    // A session begins and ends by commits: one that comes while the request is resolved may change who asks.
+    // Sessions begin and end by commits: a commit while the request is resolved may change the requester.
     let revision = store.revision
     do throws(Problem) {
       context = try resolve(request)
     } catch {
-      // A session that another node has begun may be known here once the state has come that the request names.
+      // A session that another node has begun may be known here once this node reaches the state that the request
+      // names.
       let isOfCookie = error.code == .unauthenticated && request.header(.authorization) == nil
       if !route.isAlwaysServed, isOfCookie, let wait = try node.wait(for: request, judgedAt: revision, store) {
         return wait
@@ -75,7 +77,7 @@ struct NodePlacement: RequestPlacement {
     return try node.inquiry.response(to: request, route)
   }
 
-  /// Carries out a request here, and a write that nodes have a name for only once.
+  /// Carries out a request here; a write with a name among nodes is carried out only once.
   private func carryOut(
     _ request: borrowing Request, _ context: RequestContext, _ outcome: PeerWrites.Outcome?
   ) throws(Problem) -> HandlerResponse {

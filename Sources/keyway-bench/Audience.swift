@@ -5,21 +5,21 @@ import TestKit
 
 /// The subscribers of a benchmark, all on one thread's epoll set.
 ///
-/// It is to cost as little as it can, because it runs on the cores of the server that is measured: one `read` for each
-/// ready socket into one buffer, one look at the clock for each read, nothing allocated for a delivery.
+/// It must cost as little as possible, because it runs on the cores of the server that is measured: one `read` for each
+/// ready socket into one buffer, one reading of the clock for each `read`, and no allocation for a delivery.
 struct Audience: ~Copyable {
-  /// One subscriber before it is connected.
+  /// The parameters of one subscriber.
   struct Seat {
-    /// What it asks for: a path and its query.
+    /// The target of its request: a path and a query.
     var target: String
-    /// What the kernel keeps for it that it has not read; nil for what the kernel chooses.
+    /// The size of its kernel receive buffer, in bytes; nil for the kernel's default.
     var receiveBufferBytes: Int32?
-    /// Whether it counts the changes that stand for others.
+    /// True if it counts the changes that stand for others.
     var countsCoalesced = false
-    /// Whether it keeps the id to resume from.
+    /// True if it keeps the id to resume from.
     var keepsID = false
 
-    /// One that subscribes to the new values of a key path.
+    /// Returns a subscriber to the new values of a key path.
     static func observing(
       _ path: String, receiveBufferBytes: Int32? = nil, countsCoalesced: Bool = false, keepsID: Bool = false
     ) -> Seat {
@@ -29,14 +29,15 @@ struct Audience: ~Copyable {
     }
   }
 
-  /// Takes the index of a subscriber, the numbers of the messages that came to it, and when.
+  /// Receives the index of a subscriber, the numbers of the messages that it received, and the time.
   typealias Receiver = (_ index: Int, _ numbers: [UInt64], _ now: UInt64) -> Void
 
-  /// How long doubles are waited for behind the last delivery: a message is known by its beginning.
+  /// The time to wait for duplicates after the last delivery, in seconds: a message is counted when its beginning
+  /// arrives.
   static let settleSeconds = 0.2
-  /// How many connections are under way at once: fewer than a listen queue takes.
+  /// The maximum number of connection attempts at the same time: fewer than a listen queue holds.
   private static let maximumOpening = 128
-  /// How long all subscribers may take to connect.
+  /// The time limit for connecting all subscribers, in seconds.
   private static let connectSeconds = 60
   private static let bufferBytes = 256 << 10
 
@@ -50,10 +51,10 @@ struct Audience: ~Copyable {
   private var openCount = 0
   /// The subscribers, in the order of their seats.
   private(set) var subscribers: [Subscriber]
-  /// How many are no longer connected.
+  /// The number of subscribers that were disconnected.
   private(set) var closedCount = 0
 
-  /// An audience that is not connected yet.
+  /// Creates an audience that is not connected.
   init(_ address: SocketAddress, _ seats: [Seat]) throws {
     epoll = try Epoll()
     self.address = address
@@ -72,8 +73,8 @@ struct Audience: ~Copyable {
     buffer.deallocate()
   }
 
-  /// Connects all that are not connected, so many at once, from the last id where they keep it; returns when all have
-  /// been answered.
+  /// Connects all subscribers that are not connected, at most `atOnce` at the same time, resuming from the last id if
+  /// they keep it. Returns when all have been answered.
   mutating func connect(atOnce: Int = maximumOpening, receive: Receiver = { _, _, _ in }) throws {
     try Self.raiseDescriptorLimit(to: seats.count + 64)
     let deadline = Deadline(seconds: Double(Self.connectSeconds))
@@ -93,7 +94,7 @@ struct Audience: ~Copyable {
     }
   }
 
-  /// Cuts all connections.
+  /// Closes all connections.
   mutating func cut() {
     for descriptor in descriptors where descriptor >= 0 { close(descriptor) }
     for index in subscribers.indices { subscribers[index].disconnect() }
@@ -101,30 +102,30 @@ struct Audience: ~Copyable {
     openCount = 0
   }
 
-  /// Nothing with a number up to `number` counts as a delivery any more: it is of an earlier run.
+  /// Excludes messages with a number up to `number` from the deliveries: they belong to an earlier run.
   mutating func expectNumbers(above number: UInt64) {
     for index in subscribers.indices { subscribers[index].expectNumbers(above: number) }
   }
 
-  /// A subscriber reads nothing from now on.
+  /// Makes a subscriber stop reading.
   func pause(_ index: Int) throws {
     guard descriptors[index] >= 0 else { return }
     try epoll.remove(descriptors[index], index: index)
   }
 
-  /// A subscriber that was paused reads again.
+  /// Makes a paused subscriber read again.
   func resume(_ index: Int) throws {
     guard descriptors[index] >= 0 else { return }
     try epoll.addForReading(descriptors[index], index: index)
   }
 
-  /// Reads what there is, after at most so long.
+  /// Waits for at most `milliseconds`, and reads from the sockets that are ready.
   mutating func pump(milliseconds: Int32, receive: Receiver) throws {
     try wait(milliseconds: milliseconds)
     for index in ready { try read(index, receive: receive) }
   }
 
-  /// Reads for so many seconds.
+  /// Reads for a number of seconds.
   mutating func pump(seconds: Double, receive: Receiver = { _, _, _ in }) throws {
     let deadline = Deadline(seconds: seconds)
     while !deadline.hasPassed { try pump(milliseconds: min(20, deadline.remainingMilliseconds), receive: receive) }
@@ -138,7 +139,7 @@ struct Audience: ~Copyable {
     self.ready = ready
   }
 
-  /// Sends the request of a subscriber that has just been connected, or reads what there is.
+  /// Sends the request of a subscriber that has just connected, or reads from its socket.
   private mutating func advance(_ index: Int, receive: Receiver) throws {
     guard subscribers[index].hasAsked else {
       var code: Int32 = 0
@@ -149,7 +150,7 @@ struct Audience: ~Copyable {
       }
       let request = WireRequest.subscription(seats[index].target, after: subscribers[index].ids?.last ?? [])
       let bytes = Array(request.text(to: address).utf8)
-      // So few bytes always fit into an empty socket buffer.
+      // The request is so short that it always fits into an empty socket buffer.
       let count = bytes.withUnsafeBytes {
         send(descriptors[index], $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
@@ -180,7 +181,7 @@ struct Audience: ~Copyable {
     if subscribers[index].isAtEnd { drop(index) }
   }
 
-  /// Closing takes the descriptor out of the epoll set too.
+  /// Closes a connection, which also removes the descriptor from the epoll set.
   private mutating func drop(_ index: Int) {
     close(descriptors[index])
     descriptors[index] = -1
@@ -198,22 +199,23 @@ struct Audience: ~Copyable {
   }
 }
 
-/// Counts and times deliveries. A class, so that a look at it copies nothing: it is written for every delivery.
+/// The count and the times of deliveries. A class, so that reading it copies nothing: it is updated for every delivery.
 final class DeliveryTally {
-  /// How many there were.
+  /// The number of deliveries.
   private(set) var delivered = 0
   private var histogram = Latency.histogram()
   private var ofSecond = Latency.histogram()
   private var secondEnd: UInt64 = 0
   private var p99OfSeconds: [Int64] = []
 
-  /// How long they took.
+  /// The times from publication to delivery.
   var latency: Latency { Latency(histogram) }
 
-  /// The median of the 99th percentiles of each whole second: what a single bad second of a busy machine does not move.
+  /// The median of the 99th percentiles of each whole second, which a single bad second of a busy machine does not
+  /// change.
   var typicalP99: Int64 { p99OfSeconds.median ?? latency.p99 }
 
-  /// Takes in the numbers of messages that came at one moment.
+  /// Counts messages that arrived at the same time.
   func count(_ numbers: [UInt64], at now: UInt64) {
     if now >= secondEnd { beginSecond(at: now) }
     for number in numbers {

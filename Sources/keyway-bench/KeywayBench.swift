@@ -4,7 +4,7 @@ import Histogram
 import KeyValueModel
 import TestKit
 
-/// The program that measures `keyway`, attacks it and kills it. The server and its clients have no part of it.
+/// The program that measures `keyway`, attacks it and kills it. It is not part of the server or its clients.
 @main struct KeywayBench: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keyway-bench",
@@ -17,18 +17,18 @@ import TestKit
     ])
 }
 
-/// How a benchmark prints its report.
+/// The options for printing the report of a benchmark.
 struct ReportOptions: ParsableArguments {
   @Flag(help: "Print the figures as one JSON object.")
   var json = false
 
-  /// Prints a report; ends the command with exit status 1 where a promise was broken.
+  /// Prints a report; exits with status 1 if a promise was broken.
   func show(_ report: some BenchmarkReport) throws {
     print(json ? report.json.json : report.text)
     guard report.isFaultless else { throw ExitCode.failure }
   }
 
-  /// Throws for the first option whose value is out of its range.
+  /// Throws for the first option whose value is out of range.
   static func check(_ options: [(name: String, value: Int, range: ClosedRange<Int>)]) throws {
     for (name, value, range) in options where !range.contains(value) {
       throw ValidationError("\(name) is between \(range.lowerBound) and \(range.upperBound)")
@@ -36,13 +36,13 @@ struct ReportOptions: ParsableArguments {
   }
 }
 
-/// What a benchmark found.
+/// The findings of a benchmark.
 protocol BenchmarkReport {
-  /// The figures for a person, one line or more.
+  /// The figures for people, one line or more.
   var text: String { get }
-  /// The figures for a program: one JSON object.
+  /// The figures for programs: one JSON object.
   var json: Value { get }
-  /// Whether every promise that the benchmark checks was kept. Figures are never judged.
+  /// True if every promise that the benchmark checks was kept. Figures are not judged.
   var isFaultless: Bool { get }
 }
 
@@ -57,15 +57,15 @@ struct Latency: Hashable, Sendable {
   var p99: Int64 = 0
   var max: Int64 = 0
 
-  /// The histogram that `init(_:)` reads: up to ten minutes, to three digits.
+  /// Returns an empty histogram for `init(_:)`: up to ten minutes, with three significant digits.
   static func histogram() -> Histogram<UInt32> {
     Histogram(lowestDiscernibleValue: 1, highestTrackableValue: 600_000_000, numberOfSignificantValueDigits: .three)
   }
 
-  /// Of nothing.
+  /// Creates percentiles without measurements, all 0.
   init() {}
 
-  /// The percentiles of what was recorded.
+  /// Creates the percentiles of a histogram.
   init(_ histogram: Histogram<UInt32>) {
     guard histogram.totalCount > 0 else { return }
     p50 = Int64(histogram.valueAtPercentile(50))
@@ -74,14 +74,14 @@ struct Latency: Hashable, Sendable {
     max = Int64(histogram.max)
   }
 
-  /// All of them as a JSON object.
+  /// All percentiles as a JSON object.
   var json: JSONObject {
     ["p50": .integer(p50), "p90": .integer(p90), "p99": .integer(p99), "max": .integer(max)]
   }
 }
 
 extension ClientOptions {
-  /// The server's address, with the token that every request of the benchmark carries.
+  /// The server's address, with the token that every request of the benchmark includes.
   var socketAddress: SocketAddress {
     get throws {
       var result = try SocketAddress(server: address)
@@ -92,14 +92,14 @@ extension ClientOptions {
 }
 
 extension Value {
-  /// A count as JSON.
+  /// Returns a count as JSON.
   static func count(_ number: some BinaryInteger) -> Value { .integer(Int64(number)) }
 
-  /// A figure as JSON, to thousandths.
+  /// Returns a figure as JSON, rounded to thousandths.
   static func rounded(_ number: Double) -> Value { .number((number * 1000).rounded() / 1000) }
 }
 
 extension Collection where Element: Comparable {
-  /// The middle element in order, the upper one of two; nil of none.
+  /// The middle element in sorted order, the upper one of two; nil if there are no elements.
   var median: Element? { isEmpty ? nil : sorted()[count / 2] }
 }

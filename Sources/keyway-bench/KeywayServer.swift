@@ -2,24 +2,24 @@ import Foundation
 import Glibc
 import TestKit
 
-/// `keyway serve` as a child of a benchmark, which is ended and started again, always on the same port.
+/// `keyway serve` as a child process of a benchmark, which stops and restarts it, always on the same port.
 ///
-/// One thread starts and ends it. It does not outlive its object.
+/// One thread starts and ends it. The process ends with this object at the latest.
 final class KeywayServer {
-  /// This program.
+  /// The path of this program.
   static let thisProgram = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path
-  /// The server, which lies beside this program.
+  /// The path of the server, in the same directory as this program.
   static let keyway = URL(fileURLWithPath: thisProgram).deletingLastPathComponent().appendingPathComponent("keyway")
     .path
 
-  /// The port of all its lives.
+  /// The port, which is the same for every start.
   let port: UInt16
   private let program: String
   private let arguments: [String]
   private let output: ChildProcess.Output
   private var process: ChildProcess?
 
-  /// A server that is not started yet; `arguments` are those of all its lives.
+  /// Creates a server that is not started yet; `arguments` are used for every start.
   init(program: String = keyway, _ arguments: [String], output: ChildProcess.Output) throws {
     (self.program, self.arguments, self.output) = (program, arguments, output)
     port = try LoopbackPort.free()
@@ -27,26 +27,25 @@ final class KeywayServer {
 
   deinit { process?.send(SIGKILL) }
 
-  /// Starts it with further settings; comes back at once.
+  /// Starts it with further settings, and returns at once.
   func start(settings: [String: String] = [:]) throws {
     let flags = settings.sorted { $0.key < $1.key }.flatMap { ["--set", "\($0.key)=\($0.value)"] }
     process = try ChildProcess(
       program, ["serve", "--port", "\(port)"] + arguments + flags, output: output, name: "keyway serve")
   }
 
-  /// Waits until it serves, which is after its recovery. Throws where it ends before, or takes longer than so many
-  /// seconds.
+  /// Waits until it serves, after its recovery. Throws if it exits before that, or takes longer than `seconds`.
   func awaitReady(seconds: Double) throws {
     try process?.awaitReady(seconds: seconds) {
       try WireConnection(SocketAddress(port: port), timeoutSeconds: seconds).must(WireRequest("GET", "/readyz"))
     }
   }
 
-  /// Sends a signal and does not wait.
+  /// Sends a signal without waiting.
   func send(_ signal: Int32) { process?.send(signal) }
 
-  /// Sends a signal, waits for the end, at most so many seconds, and gives the exit status, which for an end by a
-  /// signal is 128 and its number.
+  /// Sends a signal, and waits at most `seconds` for the process to exit. Returns the exit status, which is 128 plus
+  /// the signal's number if a signal ended the process.
   @discardableResult
   func end(_ signal: Int32, within seconds: Double) throws -> Int32 {
     send(signal)
@@ -56,22 +55,22 @@ final class KeywayServer {
 
 /// The memory and the CPU time of a process, from /proc.
 struct ProcessFigures: Hashable, Sendable {
-  /// Resident memory.
+  /// The resident memory, in bytes.
   var residentBytes: Int
-  /// User and system time since the process began.
+  /// The user and system time since the process started, in seconds.
   var cpuSeconds: Double
 
-  /// What they are now of the process that `--pid` names; nil where it names none.
+  /// Returns the present figures of the process that `--pid` names; nil if the option is absent.
   static func ifAsked(_ pid: Int?) throws -> ProcessFigures? { try pid.map { try ProcessFigures(pid: $0) } }
 
-  /// What they are now.
+  /// Reads the present figures of a process.
   init(pid: Int) throws {
     guard let memory = try? String(contentsOfFile: "/proc/\(pid)/statm", encoding: .utf8),
       let times = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
       let pages = memory.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
     else { throw LoopbackError("there is no process \(pid)") }
     residentBytes = pages * Int(sysconf(Int32(_SC_PAGESIZE)))
-    // The name in parentheses may contain anything; utime and stime are the 12th and 13th fields behind it.
+    // The name in parentheses may contain anything; utime and stime are the 12th and 13th fields after it.
     let fields = times[(times.lastIndex(of: ")") ?? times.startIndex)...].split(separator: " ")
     let ticks = fields.count > 13 ? (Int(fields[12]) ?? 0) + (Int(fields[13]) ?? 0) : 0
     cpuSeconds = Double(ticks) / Double(sysconf(Int32(_SC_CLK_TCK)))

@@ -6,16 +6,16 @@ import TestKit
 
 /// Sets values to numbered messages over a few connections, and measures how long the responses take.
 ///
-/// Each connection has a thread and values of its own, so that the messages of one value come in the order of their
-/// numbers, and it awaits each response before its next message.
+/// Each connection has a thread and values of its own, so that the messages of one value arrive in the order of their
+/// numbers, and awaits each response before its next message.
 final class Publishers: Sendable {
-  /// What is published, and how fast.
+  /// The messages to publish, and their rate.
   struct Plan: Sendable {
-    /// When the next message is due.
+    /// The time at which the next message is due.
     enum Pace: Sendable {
       /// At a fixed rate of all connections together.
       case perSecond(Int)
-      /// So long after the response to the last one.
+      /// After a pause from the response to the last message.
       case pause(microseconds: Int)
     }
 
@@ -24,24 +24,24 @@ final class Publishers: Sendable {
     var paths: [String]
     /// The request that sets one of them to a message.
     var request: @Sendable (_ path: String, _ message: String) -> WireRequest = WireRequest.setting
-    /// What the order in which they are set comes from; nil for in turn.
+    /// The seed of the random order in which the key paths are set; nil to set them in turn.
     var seed: UInt64?
     var connections = 1
     var pace: Pace
     var sizeBytes: Int
-    /// How many messages each connection publishes, unless it is stopped before.
+    /// The number of messages that each connection publishes, unless it is stopped before.
     var messages = Int.max
-    /// How long a response may take.
+    /// The time limit for a response, in seconds.
     var timeoutSeconds: Double
   }
 
-  /// What came of it.
+  /// The results of publishing.
   struct Outcome: Sendable {
-    /// How many messages were answered.
+    /// The number of messages with a response.
     var writes = 0
-    /// How long that took from when each was due.
+    /// The times from when each message was due to its response.
     var latency = Latency()
-    /// From the first request to the last response.
+    /// The time from the first request to the last response, in seconds.
     var seconds = 0.0
   }
 
@@ -58,7 +58,7 @@ final class Publishers: Sendable {
   private let ledger: MessageLedger
   private let state = Locked(State())
 
-  /// Publishers that note in `ledger` each message that was answered.
+  /// Creates publishers that note each message with a response in `ledger`.
   init(_ plan: Plan, _ ledger: MessageLedger) {
     self.plan = plan
     self.ledger = ledger
@@ -79,20 +79,20 @@ final class Publishers: Sendable {
     }
   }
 
-  /// Publishes nothing more once the responses that are awaited have come.
+  /// Stops publishing after the responses under way.
   func stop() { state.withLock { $0.isStopped = true } }
 
-  /// Forgets how long the responses have taken so far.
+  /// Discards the response times measured so far.
   func measureAnew() { state.withLock { $0.histogram.reset() } }
 
-  /// Whether a thread still runs. Throws the first failure.
+  /// Returns true if any thread still runs. Throws the first failure.
   func isRunning() throws -> Bool {
     let (running, failure) = state.withLock { ($0.running, $0.failure) }
     if let failure { throw failure }
     return running > 0
   }
 
-  /// What came of it so far.
+  /// The results so far.
   var outcome: Outcome {
     state.withLock {
       let seconds = $0.end > $0.start ? Double($0.end - $0.start) / 1e9 : 0
@@ -105,7 +105,7 @@ final class Publishers: Sendable {
     let values = Array(stride(from: number, to: plan.paths.count, by: plan.connections))
     var interval: UInt64?
     if case .perSecond(let rate) = plan.pace { interval = UInt64(1_000_000_000 * plan.connections / rate) }
-    // The connections take turns.
+    // The connections start at evenly spaced times.
     var due = SystemClock.now() + (interval ?? 0) * UInt64(number) / UInt64(plan.connections)
     var last: UInt64 = 0
     var random = plan.seed.map { SplitMix64(seed: $0, part: UInt64(number)) }
@@ -117,14 +117,14 @@ final class Publishers: Sendable {
           usleep(UInt32((due - start) / 1000))
           start = SystemClock.now()
         } else {
-          // A message that had to wait for the response to the one before has waited all the same.
+          // The time that a message waits for the previous response counts.
           start = due
         }
         due += interval
       }
       let place = random?.next(upperBound: UInt(values.count)) ?? UInt(turn % values.count)
       let value = values[Int(place)]
-      // Numbers grow strictly, also where the clock is coarse: subscribers count on it.
+      // Numbers increase strictly even if the clock is coarse: subscribers rely on it.
       last = max(SystemClock.now(), last + 1)
       try connection.must(plan.request(plan.paths[value], WireRequest.message(last, sizeBytes: plan.sizeBytes)))
       ledger.note(value, last)
@@ -139,27 +139,27 @@ final class Publishers: Sendable {
   }
 }
 
-/// What was published of each value.
+/// The messages that were published to each value.
 final class MessageLedger: Sendable {
-  /// How much that is.
+  /// The counts of a ledger.
   struct Page: Sendable {
-    /// How many messages each value was set to.
+    /// The number of messages that each value was set to.
     var published: [Int]
     /// The number of the message that each value was set to last.
     var last: [UInt64]
 
-    /// How many messages there were.
+    /// The total number of messages.
     var total: Int { published.reduce(0, +) }
   }
 
   private let page: Locked<Page>
 
-  /// A ledger of so many values.
+  /// Creates a ledger of a number of values.
   init(values: Int) {
     page = Locked(Page(published: Array(repeating: 0, count: values), last: Array(repeating: 0, count: values)))
   }
 
-  /// What it is now.
+  /// The present counts.
   var current: Page { page.withLock { $0 } }
 
   /// Notes that a value was set to a message.
@@ -173,29 +173,29 @@ final class MessageLedger: Sendable {
 
 /// The requests of load generators.
 extension WireRequest {
-  /// Asks for a stream: of the changes from now on, or after the event with this id.
+  /// Returns a request for a stream: of the changes from now on, or after the event with an id.
   static func subscription(_ target: String, after id: [UInt8] = []) -> WireRequest {
     var request = WireRequest("GET", target, ["Accept": "text/event-stream"])
     if !id.isEmpty { request.headers["Last-Event-ID"] = String(decoding: id, as: UTF8.self) }
     return request
   }
 
-  /// Sets a key path, or makes an object.
+  /// Returns a request that sets a key path, or creates an object.
   static func setting(_ path: String, _ json: String) -> WireRequest { WireRequest("PUT", path, body: json) }
 
-  /// Sets one key path of many objects to the same value, in one transaction.
+  /// Returns a request that sets one key path of many objects to the same value, in one transaction.
   static func transaction(setting keyPath: String, of objects: [String], _ json: String) -> WireRequest {
     let operations = objects.map { #"{"op":"set","object":"\#($0)","keyPath":"\#(keyPath)","value":\#(json)}"# }
     return transaction(operations)
   }
 
-  /// A transaction of operations, each of them as JSON.
+  /// Returns a transaction of operations, each given as JSON.
   static func transaction(_ operations: [String], _ headers: [String: String] = [:]) -> WireRequest {
     WireRequest(
       "POST", "/v1/transactions", headers, body: #"{"operations":[\#(operations.joined(separator: ","))]}"#)
   }
 
-  /// The message with this number as JSON, in so many bytes or a few more: what a `MessageScanner` finds in a stream.
+  /// Returns the message with a number as JSON, of about `sizeBytes` bytes, which a `MessageScanner` finds in a stream.
   static func message(_ number: UInt64, sizeBytes: Int) -> String {
     let digits = String(number)
     let zeros = String(repeating: "0", count: max(0, MessageScanner.digitCount - digits.count))

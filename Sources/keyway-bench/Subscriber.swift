@@ -1,52 +1,53 @@
 import Glibc
 import TestKit
 
-/// One subscriber of the benchmark, without its socket: bytes in, deliveries counted.
+/// One subscriber of the benchmark, without its socket: it takes bytes, and counts deliveries.
 ///
-/// Exactly once and in order is seen without keeping the messages: their numbers grow strictly, so M deliveries with
-/// growing numbers are all M messages. A number equal to the last is a double; a smaller one came late, or once more.
+/// It verifies delivery exactly once and in order without keeping the messages: their numbers increase strictly, so M
+/// deliveries with increasing numbers are all M messages. A number equal to the last one is a duplicate; a smaller one
+/// is late, or a repetition.
 struct Subscriber: Sendable {
-  /// What is wrong with a stream.
+  /// The reasons why a stream is wrong.
   enum Failure: Error, Hashable, Sendable {
     case badHead
     case status(Int)
     case badChunk
   }
 
-  /// A head that is longer is none.
+  /// The maximum size of a head, in bytes; a longer one is malformed.
   private static let maximumHeadBytes = 16 << 10
 
-  /// Whether the request has been sent.
+  /// True once the request has been sent.
   var hasAsked = false
-  /// Whether the response has begun with 200.
+  /// True once the response has begun with 200.
   private(set) var isOpen = false
-  /// How many messages came with a number over all before.
+  /// The number of messages whose number was greater than all before.
   private(set) var delivered = 0
-  /// How many came a second time in a row.
+  /// The number of messages that were repeated immediately.
   private(set) var doubled = 0
-  /// How many came behind a younger one.
+  /// The number of messages that arrived after a newer one.
   private(set) var outOfOrder = 0
 
   private var head: [UInt8] = []
   private var chunks: ChunkDecoder?
   private var scanner = MessageScanner()
-  /// The number of the last message that came.
+  /// The number of the newest message received.
   private(set) var last: UInt64 = 0
-  /// The changes that stood for others, where those are to be counted.
+  /// The counter of changes that stand for others; nil if those are not counted.
   var coalesced: CoalescedScanner?
-  /// The id to resume from, where that is to be kept.
+  /// The scanner that keeps the id to resume from; nil if that is not kept.
   var ids: EventIDScanner?
 
-  /// How many messages came at all.
+  /// The number of messages received in all.
   var received: Int { delivered + doubled + outOfOrder }
 
-  /// Whether the server has ended the stream.
+  /// True if the server has ended the stream.
   var isAtEnd: Bool { chunks?.isAtEnd ?? false }
 
-  /// From now on nothing with a number up to `number` counts as a delivery: it is of an earlier run.
+  /// Excludes messages with a number up to `number` from the deliveries: they belong to an earlier run.
   mutating func expectNumbers(above number: UInt64) { last = number }
 
-  /// Its connection is cut; it keeps what it has counted.
+  /// Prepares for a new connection; the counts remain.
   mutating func disconnect() {
     (hasAsked, isOpen) = (false, false)
     head = []
@@ -54,7 +55,7 @@ struct Subscriber: Sendable {
     scanner = MessageScanner()
   }
 
-  /// Takes what was read from the socket and appends the numbers that count as deliveries.
+  /// Takes bytes from the socket, and appends the numbers that count as deliveries.
   mutating func take(_ bytes: UnsafeBufferPointer<UInt8>, into numbers: inout [UInt64]) throws(Failure) {
     guard isOpen else { return try takeHead(bytes, into: &numbers) }
     try takeBody(bytes, into: &numbers)
@@ -101,7 +102,7 @@ struct Subscriber: Sendable {
     guard isValid else { throw .badChunk }
   }
 
-  /// Counts the numbers from `known` on, and keeps of them only those that are deliveries.
+  /// Counts the numbers from index `known` on, and keeps only those that are deliveries.
   private mutating func count(_ numbers: inout [UInt64], from known: Int) {
     var kept = known
     for index in known..<numbers.count {
@@ -121,12 +122,13 @@ struct Subscriber: Sendable {
   }
 }
 
-/// Finds the messages `@@<19 digits>@` in the bytes of a stream, wherever the pieces begin and end.
+/// A scanner that finds the messages `@@<19 digits>@` in the bytes of a stream, however the bytes are split into
+/// pieces.
 ///
-/// It keeps 24 bytes between pieces and allocates nothing: it runs once for every delivery of a benchmark, beside the
-/// server that is measured.
+/// It keeps only a few bytes between pieces, and allocates nothing: it runs for every delivery of a benchmark, beside
+/// the server that is measured.
 struct MessageScanner: Hashable, Sendable {
-  /// How many digits a message has: nanoseconds of the monotonic clock with leading zeros.
+  /// The number of digits in a message: nanoseconds of the monotonic clock with leading zeros.
   static let digitCount = 19
 
   private enum State: UInt8 {
@@ -172,7 +174,7 @@ struct MessageScanner: Hashable, Sendable {
       state = .outside
       numbers.append(number)
     case (.digits, UInt8(ascii: "@")) where digits == 0:
-      // "@@@": the last two may be the beginning.
+      // "@@@": the last two may begin the message.
       break
     case (.digits, UInt8(ascii: "@")):
       state = .oneMark
@@ -182,20 +184,20 @@ struct MessageScanner: Hashable, Sendable {
   }
 }
 
-/// Counts the changes of a stream that stand for others, wherever the pieces begin and end: every `"coalesced":N` in
-/// it.
+/// A scanner that counts the changes of a stream that stand for others, however the bytes are split into pieces: every
+/// `"coalesced":N`.
 struct CoalescedScanner: Hashable, Sendable {
   private static let mark = Array("\"coalesced\":".utf8)
 
-  /// How many changes stood for others.
+  /// The number of changes that stood for others.
   private(set) var changes = 0
-  /// How many they stood for.
+  /// The number of changes that they stood for.
   private(set) var covered = 0
 
   private var matched = 0
   private var number: Int?
 
-  /// Takes in what comes next.
+  /// Scans the next bytes.
   mutating func scan(_ bytes: UnsafeBufferPointer<UInt8>) {
     for byte in bytes { take(byte) }
   }
@@ -212,27 +214,27 @@ struct CoalescedScanner: Hashable, Sendable {
       }
       (matched, number) = (0, nil)
     }
-    // The mark begins with a quotation mark, and has no other that it could begin with anew.
+    // The mark can only restart at its first byte, a quotation mark.
     matched = byte == Self.mark[matched] ? matched + 1 : byte == Self.mark[0] ? 1 : 0
   }
 }
 
-/// Keeps the last event ID of a stream (WHATWG HTML §9.2.6), wherever the pieces begin and end: that of the last event
-/// that has come to its end.
+/// A scanner that keeps the last event ID of a stream (WHATWG HTML §9.2.6), however the bytes are split into pieces:
+/// that of the last complete event.
 struct EventIDScanner: Hashable, Sendable {
   private static let mark = Array("id: ".utf8)
-  /// An ID that is longer is none of ours.
+  /// The maximum length of an ID, in bytes; Keyway makes no longer ones.
   private static let maximumBytes = 256
 
-  /// The id to resume from; empty before the first.
+  /// The ID to resume from; empty before the first.
   private(set) var last: [UInt8] = []
 
-  /// How many bytes of the line came; of an ID's line, those of the mark.
+  /// The number of bytes of the line that matched the mark, and the number received.
   private var matched = 0
   private var lineBytes = 0
   private var pending: [UInt8] = []
 
-  /// Takes in what comes next.
+  /// Scans the next bytes.
   mutating func scan(_ bytes: UnsafeBufferPointer<UInt8>) {
     for byte in bytes { take(byte) }
   }

@@ -6,7 +6,7 @@ import KeywayClient
 import Support
 import TestKit
 
-/// `keyway-bench fanout`: one writer, many subscribers.
+/// `keyway-bench fanout`: one writer and many subscribers.
 struct BenchFanoutCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fanout",
@@ -61,7 +61,7 @@ struct BenchFanoutCommand: ParsableCommand {
     try report.show(try run.run())
   }
 
-  /// The path of the object, and the key; nil where `path` names something else.
+  /// The path of the object, and the key; nil if `path` does not have that form.
   private var object: (path: String, key: String)? {
     let parts = ResourcePath.path(path).split(separator: "/")
     guard parts.count == 5, parts[0] == "v1", parts[1] == "objects" else { return nil }
@@ -79,7 +79,7 @@ struct BenchFanoutCommand: ParsableCommand {
 
 /// One fan-out benchmark: all subscribers on this thread's epoll set, the publisher on a thread of its own.
 private struct FanoutRun: ~Copyable {
-  /// No progress for so long ends the benchmark.
+  /// The time without progress after which the benchmark ends, in seconds.
   private static let stallSeconds = 15
 
   private let options: BenchFanoutCommand
@@ -88,7 +88,7 @@ private struct FanoutRun: ~Copyable {
   private var audience: Audience
   private let tally = DeliveryTally()
 
-  /// A benchmark of the server at this address, with nothing connected yet.
+  /// Creates a benchmark of the server at an address, with nothing connected yet.
   init(_ options: BenchFanoutCommand, _ address: SocketAddress) throws {
     let path = ResourcePath.path(options.path)
     audience = try Audience(address, Array(repeating: Audience.Seat.observing(path), count: options.subscribers))
@@ -99,7 +99,7 @@ private struct FanoutRun: ~Copyable {
     self.options = options
   }
 
-  /// Runs the benchmark to its end, or to the first thing that makes its figures worthless.
+  /// Runs the benchmark to its end, or until something makes its figures worthless.
   mutating func run() throws -> FanoutReport {
     var report = FanoutReport(subscribers: options.subscribers, messages: options.messages)
     let before = try ProcessFigures.ifAsked(options.pid)
@@ -127,7 +127,7 @@ private struct FanoutRun: ~Copyable {
     _ = try publisher.isRunning()
     report.delivered = tally.delivered
     for subscriber in audience.subscribers {
-      // More than all messages in growing order: something that was never published.
+      // More deliveries than messages: something that was never published.
       report.doubled += subscriber.doubled + max(0, subscriber.delivered - options.messages)
       report.outOfOrder += subscriber.outOfOrder
       report.missing += max(0, options.messages - subscriber.delivered - subscriber.outOfOrder)
@@ -138,8 +138,8 @@ private struct FanoutRun: ~Copyable {
     report.latency = tally.latency
   }
 
-  /// Reads until everything is delivered or nothing has happened for the stall time; gives the moment of the last
-  /// delivery. Throws where the publisher fails.
+  /// Reads until everything is delivered or there is no progress for the stall time. Returns the time of the last
+  /// delivery. Throws if the publisher fails.
   private mutating func readAll() throws -> UInt64 {
     let wanted = options.subscribers * options.messages
     let stall = UInt64(Self.stallSeconds) * 1_000_000_000
@@ -153,13 +153,13 @@ private struct FanoutRun: ~Copyable {
         last = (tally.delivered, last.published, now)
         continue
       }
-      // The publisher's locks are taken only while nothing is delivered.
+      // Take the publisher's locks only while nothing is delivered.
       _ = try publisher.isRunning()
       let published = ledger.current.total
       if published != last.published { last = (last.delivered, published, now) }
       if now - last.moment > stall { break }
     }
-    // The publisher still waits for its last response when the last delivery is faster.
+    // The publisher may still wait for its last response when the last delivery arrives.
     let deadline = Deadline(seconds: Double(Self.stallSeconds))
     while try publisher.isRunning(), !deadline.hasPassed { try pump(milliseconds: 10) }
     return lastDelivery
@@ -184,12 +184,12 @@ private struct FanoutReport: BenchmarkReport {
   var deliverySeconds = 0.0
   var published = Publishers.Outcome()
   var latency = Latency()
-  /// How much the server's memory grew while the subscribers connected.
+  /// The growth of the server's memory while the subscribers connected, in bytes; nil if not measured.
   var residentBytesGrown: Int?
-  /// What the server used from the first message to the last delivery.
+  /// The CPU time of the server from the first message to the last delivery, in seconds; nil if not measured.
   var cpuSeconds: Double?
 
-  /// Whether every subscriber got every message once and in order.
+  /// True if every subscriber received every message once and in order.
   var isFaultless: Bool { missing == 0 && doubled == 0 && outOfOrder == 0 && closed == 0 }
 
   private var deliveriesPerSecond: Double { deliverySeconds > 0 ? Double(delivered) / deliverySeconds : 0 }

@@ -6,7 +6,7 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// `keyway-bench leases`: what objects that end by themselves cost the writers of others.
+/// `keyway-bench leases`: the cost of expiring objects to the writers of other objects.
 struct BenchLeasesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "leases",
@@ -49,7 +49,7 @@ struct BenchLeasesCommand: ParsableCommand {
 
   @OptionGroup var client: ClientOptions
 
-  /// How many leases end in all.
+  /// The total number of leases that expire.
   fileprivate var endingCount: Int { ending * seconds }
 
   func validate() throws {
@@ -65,35 +65,35 @@ struct BenchLeasesCommand: ParsableCommand {
   }
 }
 
-/// One benchmark of objects that end by themselves.
+/// One benchmark of expiring objects.
 private struct LeasesRun {
-  /// How many objects are made in one transaction.
+  /// The number of objects created in one transaction.
   private static let objectsPerTransaction = 1000
-  /// How many objects the other writers set.
+  /// The number of objects that the other writers set.
   private static let otherCount = 100
-  /// How long a lease lasts that does not end meanwhile.
+  /// The duration of a lease that does not expire during the benchmark, in seconds.
   private static let longSeconds = 86_400
-  /// How long after they were made the first leases end.
+  /// The time from creation to the first expiry, in seconds.
   private static let leadSeconds = 3
-  /// How long after its time a lease may end.
+  /// The maximum delay of a lease's expiry, in seconds.
   private static let endingSeconds = 30.0
   private static let responseSeconds = 30.0
   private static let entity = "Airport"
   private static let key = "city"
-  /// What an object is made of.
+  /// The value of an object, as JSON.
   private static let value = #"{"iata":"AAA","name":"","city":""}"#
 
   private let options: BenchLeasesCommand
   private let address: SocketAddress
   private let connection: WireConnection
 
-  /// A benchmark of the server at this address.
+  /// Creates a benchmark of the server at an address.
   init(_ options: BenchLeasesCommand, _ address: SocketAddress) throws {
     (self.options, self.address) = (options, address)
     connection = try WireConnection(address, timeoutSeconds: Self.responseSeconds)
   }
 
-  /// Runs the benchmark to its end, or to the first thing that makes its figures worthless.
+  /// Runs the benchmark to its end, or until something makes its figures worthless.
   func run() throws -> LeasesReport {
     var report = LeasesReport(leases: options.leases, due: options.endingCount)
     try make(0..<Self.otherCount, of: "other") { _ in nil }
@@ -120,7 +120,7 @@ private struct LeasesRun {
 
   private static func name(_ number: Int, of kind: String) -> String { "\(entity)/\(kind)-\(number)" }
 
-  /// Makes objects, each with the lifetime in seconds that it is to have.
+  /// Creates objects; `lifetime` returns the lifetime of each in seconds, or nil for none.
   private func make(_ numbers: Range<Int>, of kind: String, lifetime: (Int) -> Int?) throws {
     for first in stride(from: numbers.lowerBound, to: numbers.upperBound, by: Self.objectsPerTransaction) {
       let operations = (first..<min(first + Self.objectsPerTransaction, numbers.upperBound)).map { number in
@@ -131,14 +131,14 @@ private struct LeasesRun {
     }
   }
 
-  /// How many objects there are.
+  /// Returns the number of objects on the server.
   private func count() throws -> Int {
     let response = try connection.must(WireRequest("GET", "/v1/objects/\(Self.entity)?limit=1&keys=\(Self.key)"))
     guard let count = response.json["count"].whole else { throw LoopbackError("a fetch without a count") }
     return count
   }
 
-  /// Sets the other objects for a while, and renews the first leases beside it, in a random order.
+  /// Sets the other objects for a while, and renews the first leases at the same time, in a random order.
   private func phase(_ name: String, renewing count: Int = 0) throws -> LeasesReport.Phase {
     let writers = publishers(
       (0..<Self.otherCount).map { "/v1/objects/\(Self.name($0, of: "other"))/\(Self.key)" }, rate: options.rate)
@@ -183,17 +183,17 @@ private struct LeasesRun {
   }
 }
 
-/// The figures of a benchmark of objects that end by themselves.
+/// The figures of a benchmark of expiring objects.
 private struct LeasesReport: BenchmarkReport {
-  /// What other writers saw for a while.
+  /// The figures of the other writers in one phase.
   struct Phase {
     let name: String
     var writes = 0
-    /// From when a write was due to its response.
+    /// The times from when a write was due to its response.
     var latency = Latency()
-    /// How many leases were renewed meanwhile.
+    /// The number of leases renewed meanwhile.
     var renewals = 0
-    /// What the server used, a second.
+    /// The average number of cores that the server used; nil if not measured.
     var cores: Double?
 
     var json: Value {
@@ -215,21 +215,21 @@ private struct LeasesReport: BenchmarkReport {
   }
 
   var leases = 0
-  /// How long it took to make the objects.
+  /// The time for creating the objects, in seconds.
   var makingSeconds = 0.0
   var phases: [Phase] = []
-  /// How many leases should have ended, and how many did.
+  /// The number of leases that should have expired, and of those that did.
   var due = 0
   var ended = 0
-  /// The server's memory with all of them.
+  /// The server's memory with all leases, in bytes; nil if not measured.
   var residentBytes: Int?
 
-  /// The p99 of a phase's writers as a multiple of what it was alone.
+  /// Returns the p99 of a phase's writers as a multiple of the p99 in the first phase.
   private func ratio(_ phase: Phase) -> Double {
     Double(phase.latency.p99) / Double(max(phases.first?.latency.p99 ?? 0, 1))
   }
 
-  /// Whether just those leases ended that should have.
+  /// True if exactly the leases expired that should have.
   var isFaultless: Bool { ended == due }
 
   var json: Value {

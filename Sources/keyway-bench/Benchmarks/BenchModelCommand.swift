@@ -2,7 +2,7 @@ import ArgumentParser
 import KeyValueModel
 import KeyValueObserving
 
-/// `keyway-bench model`: what the model and its observers cost, in this process, without a server.
+/// `keyway-bench model`: the cost of the model and its observers, in this process, without a server.
 struct BenchModelCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "model",
@@ -41,7 +41,7 @@ struct BenchModelCommand: ParsableCommand {
   }
 }
 
-/// Times what observers in this process cost. Builds its models anew for each figure, so that none profits from
+/// Measures the cost of observers in this process. Creates new models for each figure, so that none benefits from
 /// another.
 private struct ModelCosts {
   let changes: Int
@@ -49,7 +49,7 @@ private struct ModelCosts {
   let memberCounts: [Int]
   let objectCounts: [Int]
 
-  /// What is observed of a collection, and how it is made to change.
+  /// The observed key path of a collection, and the way in which it is changed.
   enum Subject: String, CaseIterable {
     case sum = "employees.@sum.salary"
     case maximum = "employees.@max.salary"
@@ -86,11 +86,11 @@ private struct ModelCosts {
     return report
   }
 
-  /// Nanoseconds for setting one attribute that one observer follows.
+  /// Returns the nanoseconds for setting one attribute that has one observer.
   private func timeSetting(among count: Int) throws -> Double {
     let (model, _, employees) = try makeModel(employees: count, inDepartment: false)
     var heard = 0
-    // One observer each for as many objects as are set.
+    // Each object that is set has one observer.
     let observed = min(count, changes)
     for employee in employees.prefix(observed) {
       _ = try model.observe(employee, ["salary"], options: [.new]) { _ in heard += 1 }
@@ -102,12 +102,12 @@ private struct ModelCosts {
     }
   }
 
-  /// Nanoseconds for one change of what is observed.
+  /// Returns the nanoseconds for one change of the observed key path.
   private func time(_ subject: Subject, members: Int) throws -> Double {
     let (model, department, employees) = try makeModel(employees: members, inDepartment: true)
     var heard = 0
     _ = try model.observe(department, [subject.rawValue], options: [.new, .old]) { _ in heard += 1 }
-    // Spread over all members, whatever their number.
+    // Spread the changes over all members, whatever their number.
     let stride = max(1, members / 97)
     return try CostMeasurement.nanoseconds(each: changes, notifications: changes) { change in
       heard = 0

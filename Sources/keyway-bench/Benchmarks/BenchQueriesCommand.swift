@@ -9,7 +9,7 @@ import Store
 import Support
 import TestKit
 
-/// `keyway-bench queries`: what live queries cost a commit, in this process, without a server.
+/// `keyway-bench queries`: the cost of live queries to a commit, in this process, without a server.
 struct BenchQueriesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "queries",
@@ -56,7 +56,7 @@ struct BenchQueriesCommand: ParsableCommand {
   }
 }
 
-/// Times what live queries in this process add to a commit. Builds its models anew for each figure.
+/// Measures the cost that live queries in this process add to a commit. Creates new models for each figure.
 private struct QueryCosts {
   let commits: Int
   let rounds: Int
@@ -64,7 +64,7 @@ private struct QueryCosts {
   let queryCounts: [Int]
   let streamCounts: [Int]
 
-  /// A query whose rows are moved one by one.
+  /// Queries whose rows are moved one by one.
   enum Moving: String, CaseIterable {
     case sorted = "one row moves, sort"
     case filteredThroughToOne = "one row moves, filter and sort through a to-one"
@@ -78,9 +78,9 @@ private struct QueryCosts {
     case otherKeys = "untouched, range filters on keys that are not set"
   }
 
-  /// How many departments the employees are spread over.
+  /// The number of departments of the employees.
   private static let departmentCount = 100
-  /// How many employees there are where no query is touched.
+  /// The number of employees in the measurements in which no query is touched.
   private static let bystanderCount = 100
 
   /// Measures everything.
@@ -121,7 +121,7 @@ private struct QueryCosts {
 
   // MARK: Rows that move
 
-  /// Nanoseconds for one commit that moves one of so many rows over about half of the others.
+  /// Returns the nanoseconds for one commit that moves one row over about half of the others.
   private func time(_ subject: Moving, rows count: Int, isWatched: Bool) throws -> Double {
     var model = try EmployeeModel(employees: count, departments: Self.departmentCount)
     if isWatched { try model.watch(words(subject), watcher: 0) }
@@ -139,7 +139,7 @@ private struct QueryCosts {
       case .aggregated: EmployeeModel.teamCount
       }
     return try CostMeasurement.nanoseconds(each: commits, notifications: isWatched ? commits : 0) { change in
-      // Spread over all rows, whatever their number, and in an order in which each passes some others.
+      // Spread the changes over all rows, whatever their number, in an order in which each row passes some others.
       let number = change * 7927 % count
       places[number] = (places[number] + span / 2) % span
       let employee = model.employees[number]
@@ -172,7 +172,7 @@ private struct QueryCosts {
 
   // MARK: Queries that are not touched
 
-  /// Nanoseconds for one commit beside so many queries that it does not touch.
+  /// Returns the nanoseconds for one commit with a number of queries that it does not touch.
   private func time(_ subject: Untouched, queries count: Int) throws -> Double {
     var model = try EmployeeModel(employees: Self.bystanderCount, departments: 1)
     for number in 0..<count {
@@ -200,7 +200,7 @@ private struct QueryCosts {
   }
 }
 
-/// A model of employees with live queries over them.
+/// A model of employees with live queries.
 private struct EmployeeModel {
   private var model: Model
   private var live = LiveQueries(filterCost: 1_000_000, recentLimit: 1000)
@@ -223,7 +223,7 @@ private struct EmployeeModel {
           employees: { toMany: Employee, inverse: department }
     """
 
-  /// A model with so many objects.
+  /// Creates a model with a number of employees and departments.
   init(employees employeeCount: Int, departments departmentCount: Int) throws {
     model = Model(schema: try Schema(yaml: Self.schema))
     employees = try (0..<employeeCount).map { try Reference.numbered("Employee", $0) }
@@ -244,15 +244,16 @@ private struct EmployeeModel {
     for transaction in creations { _ = try model.commit(transaction) }
   }
 
-  /// The number of the department that an employee begins in: few employees are spread over all of them too.
+  /// Returns the number of the department that an employee starts in. Few employees are spread over all departments
+  /// too.
   static func department(of employee: Int, among count: Int) -> Int {
     count < 100 ? employee * 100 / count : employee % 100
   }
 
-  /// How many teams the employees are in.
+  /// The number of teams of the employees.
   static let teamCount = 10
 
-  /// The team that an employee begins in.
+  /// Returns the team that an employee starts in.
   static func team(of employee: Int) -> Int { employee % teamCount }
 
   /// Adds a watcher of a query.
@@ -261,7 +262,7 @@ private struct EmployeeModel {
     live.add(query, observer: QueryObserver(id: ObserverID(watcher), cell: nil))
   }
 
-  /// Commits an operation and updates the queries; gives how many rows move.
+  /// Commits an operation and updates the queries. Returns the number of rows that move.
   mutating func commit(_ operation: Operation) throws -> Int {
     let commit = try model.commit(Transaction([operation]))
     var moves = 0
@@ -274,8 +275,8 @@ private struct EmployeeModel {
   }
 }
 
-/// A store with streams of one live query, as a server has them, but without sockets: what a commit costs until its
-/// content is handed to the threads that write to sockets.
+/// A store with streams of one live query, as in a server, but without sockets: it measures a commit up to the point at
+/// which its content is passed to the threads that write to sockets.
 private struct EmployeeStreams {
   private let store: Store
   private let hub: StreamHub
@@ -283,7 +284,7 @@ private struct EmployeeStreams {
 
   private static let schema = "entities: {Employee: {keys: {salary: {type: integer}, name: {type: string}}}}"
 
-  /// A store of so many employees, and so many streams of all of them by salary.
+  /// Creates a store of a number of employees, and a number of streams of all of them by salary.
   init(employees count: Int, streams: Int) throws {
     hub = StreamHub(limits: ServerLimits(), logger: Logger(label: "bench"))
     let registry = StreamRegistry(
@@ -310,7 +311,7 @@ private struct EmployeeStreams {
     }
   }
 
-  /// Commits so many changes, each of which moves a row to the other end, and gives nanoseconds for each.
+  /// Commits a number of changes, each of which moves a row to the other end, and returns the nanoseconds for each.
   func time(commits: Int) throws -> Double {
     let transactions = (0..<commits).map { change in
       let number = change * 7927 % employees.count

@@ -7,7 +7,7 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// `keyway-bench reconnect`: a crowd that comes back at once.
+/// `keyway-bench reconnect`: many subscribers that reconnect at the same time.
 struct BenchReconnectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reconnect",
@@ -27,14 +27,15 @@ struct BenchReconnectCommand: ParsableCommand {
       Exits with 1 if a subscriber received anything wrong. Latencies are printed and not judged.
       """)
 
-  /// How the subscribers lose their streams.
+  /// The ways in which the subscribers lose their streams.
   enum Cut: String, CaseIterable, ExpressibleByArgument {
-    /// They close their connections; the server goes on.
+    /// The subscribers close their connections; the server keeps running.
     case close
-    /// They do, and when the revisions that they miss are written, the server is ended with a signal and started again.
+    /// The subscribers close their connections, and after the revisions that they miss were written, the server is
+    /// ended with a signal and restarted.
     case term, kill
 
-    /// The signal; nil where the server goes on.
+    /// The signal; nil if the server keeps running.
     var signal: Int32? {
       switch self {
       case .close: nil
@@ -120,30 +121,30 @@ struct BenchReconnectCommand: ParsableCommand {
   private static let startSeconds = 60.0
   private static let endSeconds = 20.0
 
-  /// In so many groups of objects the missed revisions are written, one group with each.
+  /// The number of groups of objects in which the missed revisions are written, one revision for each group.
   fileprivate var groups: Int { max(1, behind / missed) }
 
-  /// The name of an object.
+  /// Returns the name of an object.
   fileprivate func object(_ number: Int) -> String { "Note/reconnect-\(number)" }
 
-  /// The key path that is observed and written.
+  /// Returns the key path of an object that is observed and written.
   fileprivate func path(_ object: Int) -> String { "/v1/objects/\(self.object(object))/text" }
 
-  /// The object that a subscriber observes.
+  /// Returns the object that a subscriber observes.
   fileprivate func object(of subscriber: Int) -> Int { subscriber % objects }
 }
 
-/// One benchmark of a crowd that comes back: all subscribers read, are cut, miss something, and come back at once while
+/// One benchmark of reconnecting subscribers: all read, are disconnected, miss something, and reconnect at once while
 /// others write.
 private struct ReconnectRun: ~Copyable {
-  /// How many objects are written in one transaction of those that concern all subscribers.
+  /// The number of objects in each transaction that concerns all subscribers.
   private static let objectsPerTransaction = 500
-  /// For so long the writers write before the subscribers come back.
+  /// The time for which the writers write before the subscribers reconnect, in microseconds.
   private static let leadMicroseconds: UInt32 = 500_000
 
-  /// How long it may take until every subscriber has caught up.
+  /// The time limit for all subscribers to catch up, in seconds.
   private static let catchUpSeconds = 60.0
-  /// How long a response may take.
+  /// The time limit for a response, in seconds.
   private static let responseSeconds = 30.0
 
   private let options: BenchReconnectCommand
@@ -151,7 +152,7 @@ private struct ReconnectRun: ~Copyable {
   private let ledger: MessageLedger
   private var audience: Audience
 
-  /// A benchmark of the server at this address, with no subscriber yet.
+  /// Creates a benchmark of the server at an address, with no subscriber connected.
   init(_ options: BenchReconnectCommand, _ address: SocketAddress) throws {
     audience = try Audience(
       address,
@@ -162,8 +163,8 @@ private struct ReconnectRun: ~Copyable {
     ledger = MessageLedger(values: options.objects)
   }
 
-  /// Runs the benchmark to its end, or to the first thing that makes its figures worthless. `restart` ends the server
-  /// and starts it again; nil where it goes on.
+  /// Runs the benchmark to its end, or until something makes its figures worthless. `restart` ends the server and
+  /// starts it again; nil if it keeps running.
   mutating func run(restart: (() throws -> Void)?) throws -> ReconnectReport {
     var report = ReconnectReport(options)
     try gather()
@@ -180,7 +181,8 @@ private struct ReconnectRun: ~Copyable {
     return report
   }
 
-  /// Makes the objects, connects all subscribers, and sets every object once, so that each has an id to resume from.
+  /// Creates the objects, connects all subscribers, and sets every object once, so that each subscriber has an id to
+  /// resume from.
   private mutating func gather() throws {
     let connection = try connect()
     for object in 0..<options.objects {
@@ -198,7 +200,8 @@ private struct ReconnectRun: ~Copyable {
     try WireConnection(address, timeoutSeconds: Self.responseSeconds)
   }
 
-  /// Writes the revisions that every subscriber misses; gives how many events that is, summed over the subscribers.
+  /// Writes the revisions that every subscriber misses. Returns the number of missed events, summed over the
+  /// subscribers.
   private func writeMissed() throws -> Int {
     let connection = try connect()
     let before = ledger.current.published
@@ -225,7 +228,7 @@ private struct ReconnectRun: ~Copyable {
         pace: .perSecond(options.rate), sizeBytes: options.size, timeoutSeconds: Self.responseSeconds), ledger)
   }
 
-  /// Writes for so long at the steady rate, and waits until every subscriber has everything.
+  /// Writes for `seconds` at the steady rate, and waits until every subscriber has everything.
   private mutating func writing(seconds: Int) throws -> Publishers.Outcome {
     let writers = writers()
     writers.start()
@@ -237,13 +240,13 @@ private struct ReconnectRun: ~Copyable {
   /// Waits for the last responses to the writers, and until every subscriber has everything.
   private mutating func finish(_ writers: Publishers) throws -> Publishers.Outcome {
     writers.stop()
-    // A response that does not come in time is a failure of the writer.
+    // A response that does not arrive in time is a failure of the writer.
     while try writers.isRunning() { try audience.pump(milliseconds: 20) { _, _, _ in } }
     try awaitAll()
     return writers.outcome
   }
 
-  /// Reads until every subscriber has the last message of its object, or the time to catch up is over.
+  /// Reads until every subscriber has the last message of its object, or the time limit for catching up is reached.
   private mutating func awaitAll() throws {
     let last = ledger.current.last
     let deadline = Deadline(seconds: Self.catchUpSeconds)
@@ -252,12 +255,12 @@ private struct ReconnectRun: ~Copyable {
     { try audience.pump(milliseconds: 20) { _, _, _ in } }
   }
 
-  /// All subscribers come back at once, while others write.
+  /// Reconnects all subscribers at once, while others write.
   private mutating func comeBack(_ report: inout ReconnectReport) throws {
     let writers = writers()
     writers.start()
     defer { writers.stop() }
-    // They are under way when the crowd comes.
+    // The writers are running when the subscribers reconnect.
     usleep(Self.leadMicroseconds)
     writers.measureAnew()
     let arrivals = Arrivals(options, ledger.current.last)
@@ -287,28 +290,28 @@ private struct ReconnectRun: ~Copyable {
   }
 }
 
-/// When each subscriber has received the last of the messages that it missed.
+/// The times at which the subscribers have received the last messages that they missed.
 private final class Arrivals {
   private let targets: [UInt64]
   private var moments: [UInt64]
-  /// How many have not yet.
+  /// The number of subscribers that have not received it yet.
   private(set) var missing: Int
 
-  /// `last` are the messages that the objects were given last.
+  /// Creates a record without arrivals; `last` are the messages that the objects were last set to.
   init(_ options: BenchReconnectCommand, _ last: [UInt64]) {
     targets = (0..<options.subscribers).map { last[options.object(of: $0)] }
     moments = Array(repeating: 0, count: options.subscribers)
     missing = options.subscribers
   }
 
-  /// Notes that messages came to a subscriber.
+  /// Notes messages that a subscriber received.
   func note(_ index: Int, _ numbers: [UInt64], _ now: UInt64) {
     guard moments[index] == 0, let last = numbers.last, last >= targets[index] else { return }
     moments[index] = now
     missing -= 1
   }
 
-  /// How long it took those that have.
+  /// Returns the times from `start` of the subscribers that have received it.
   func latency(since start: UInt64) -> Latency {
     var histogram = Latency.histogram()
     for moment in moments where moment > start { histogram.record((moment - start) / 1000) }
@@ -316,41 +319,42 @@ private final class Arrivals {
   }
 }
 
-/// The figures of a benchmark of a crowd that comes back.
+/// The figures of a benchmark of reconnecting subscribers.
 private struct ReconnectReport: BenchmarkReport {
   let subscribers: Int
   let objects: Int
   let behind: Int
-  /// How many events all subscribers missed together.
+  /// The number of events that all subscribers missed together.
   var missedEvents = 0
-  /// How long the server took to end and to serve again; nil where it was not ended.
+  /// The time that the server took to end and to serve again, in seconds; nil if it was not ended.
   var restartSeconds: Double?
-  /// How long it took until all were answered.
+  /// The time until all subscribers were answered, in seconds.
   var openSeconds = 0.0
-  /// How long it took until each had what it missed, in microseconds.
+  /// The times until each subscriber had what it missed, in microseconds.
   var caughtUp = Latency()
-  /// How many did not get it in time.
+  /// The number of subscribers that did not receive it in time.
   var late = 0
-  /// What was written before the cut.
+  /// The results of the writers before the disconnection.
   var before = Publishers.Outcome()
-  /// What was written while all came back.
+  /// The results of the writers while all subscribers reconnected.
   var during = Publishers.Outcome()
-  /// How many received every message of their object once and in order, before and after the cut.
+  /// The number of subscribers that received every message of their object once and in order, before and after the
+  /// disconnection.
   var exact = 0
-  /// How many streams the server ended.
+  /// The number of streams that the server ended.
   var closed = 0
 
-  /// No figures yet.
+  /// Creates a report without figures.
   init(_ options: BenchReconnectCommand) {
     subscribers = options.subscribers
     objects = options.objects
     behind = options.behind
   }
 
-  /// The writers' 99th percentile while all came back, as a multiple of that before.
+  /// The writers' 99th percentile during the reconnection, as a multiple of that before.
   var ratio: Double { Double(during.latency.p99) / Double(max(before.latency.p99, 1)) }
 
-  /// Whether every subscriber received everything once and in order.
+  /// True if every subscriber received everything once and in order.
   var isFaultless: Bool { exact == subscribers && late == 0 && closed == 0 }
 
   var json: Value {

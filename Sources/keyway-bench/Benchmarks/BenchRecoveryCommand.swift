@@ -6,7 +6,7 @@ import Store
 import Support
 import TestKit
 
-/// `keyway-bench recovery`: how long a store takes to start, and what objects and records take in memory and on disk.
+/// `keyway-bench recovery`: the startup time of a store, and the size of objects and records in memory and on disk.
 struct BenchRecoveryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recovery",
@@ -44,7 +44,7 @@ struct BenchRecoveryCommand: ParsableCommand {
   }
 }
 
-/// Writes stores, and has each read by a process of its own.
+/// Writes stores, and measures how a process of its own reads each.
 private struct RecoveryBenchmark {
   let objects: Int
   let records: Int
@@ -61,7 +61,7 @@ private struct RecoveryBenchmark {
           parent: { toOne: Item }
 
     """
-  /// How many objects the store with the long journal has.
+  /// The number of objects in the store with the long journal.
   private static let fewObjects = 1000
   private static let batch = 1000
 
@@ -87,7 +87,7 @@ private struct RecoveryBenchmark {
     return .init(measurement: measurement, snapshotBytes: snapshotBytes, journalBytes: journalBytes)
   }
 
-  /// Makes a store whose objects stand in a snapshot, with a journal of records after it.
+  /// Creates a store whose objects are in a snapshot, followed by a journal of records.
   private func write(_ store: String, objects: Int, records: Int) throws {
     let journal = try SQLiteJournal(directory: store, durability: .relaxed(milliseconds: 1000)) {
       JournalIdentity(epoch: "bench", schema: Self.schema)
@@ -131,18 +131,18 @@ private struct RecoveryBenchmark {
   }
 }
 
-/// What the start of one store took, in this process.
+/// The measurements of the start of one store, in this process.
 private struct RecoveryMeasurement {
   var objects = 0
   var records = 0
   var seconds = 0.0
-  /// What the process had before, and has now.
+  /// The resident memory of the process before and after, in bytes.
   var residentBytesBefore = 0
   var residentBytes = 0
-  /// The most that it ever had.
+  /// The peak resident memory of the process, in bytes.
   var peakBytes = 0
 
-  /// Reads the store of a directory.
+  /// Reads the store in a directory, and measures that.
   init(store: String) throws {
     residentBytesBefore = try Self.residentBytes()
     let begin = SystemClock.now()
@@ -161,7 +161,7 @@ private struct RecoveryMeasurement {
     withExtendedLifetime(outcome) {}
   }
 
-  /// What another process has measured.
+  /// Creates the measurements of another process from its output.
   init(json text: String) throws {
     let value = try Value(json: text)
     objects = value["objects"].whole ?? 0
@@ -172,7 +172,7 @@ private struct RecoveryMeasurement {
     peakBytes = value["peak"].whole ?? 0
   }
 
-  /// The figures, for the process that has asked for them.
+  /// The figures, for the parent process.
   var json: JSONObject {
     [
       "objects": .count(objects), "records": .count(records), "seconds": .number(seconds),
@@ -194,16 +194,16 @@ private struct RecoveryMeasurement {
 
 /// The figures of `keyway-bench recovery`.
 private struct RecoveryReport: BenchmarkReport {
-  /// What the start of one store took.
+  /// The figures of the start of one store.
   struct Figures {
     let measurement: RecoveryMeasurement
     let snapshotBytes: Int
     let journalBytes: Int
 
-    /// What the process has because of the store.
+    /// The memory of the process that is due to the store, in bytes.
     var memory: Int { measurement.residentBytes - measurement.residentBytesBefore }
 
-    /// `1000 objects from a snapshot: 0.5 s, 2000 objects/s; …`.
+    /// Returns a line such as `1000 objects from a snapshot: 0.5 s, 2000 objects/s; …`.
     func text(_ count: Int, _ unit: String, _ way: String, _ bytes: String) -> String {
       let seconds = (measurement.seconds * 100).rounded() / 100
       return

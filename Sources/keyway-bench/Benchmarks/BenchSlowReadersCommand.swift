@@ -5,7 +5,7 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// `keyway-bench slow-readers`: what readers that stop cost the others.
+/// `keyway-bench slow-readers`: the cost of stopped readers to the others.
 struct BenchSlowReadersCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "slow-readers",
@@ -65,26 +65,26 @@ struct BenchSlowReadersCommand: ParsableCommand {
     try report.show(try run.run())
   }
 
-  /// The path of the object of a value.
+  /// Returns the path of the object of a value.
   fileprivate func objectPath(_ value: Int) -> String { "/v1/objects/Note/slow-readers-\(value)" }
 
-  /// The path of a value.
+  /// Returns the path of a value.
   fileprivate func path(_ value: Int) -> String { objectPath(value) + "/text" }
 
-  /// The value that a subscriber observes.
+  /// Returns the value that a subscriber observes.
   fileprivate func value(of subscriber: Int) -> Int { subscriber % values }
 
-  /// Whether a subscriber is one of those that stop: so many of the first, which are of different values.
+  /// Returns true if a subscriber is one that stops: the first `slow` subscribers, which observe different values.
   fileprivate func isSlow(_ subscriber: Int) -> Bool { subscriber < slow }
 }
 
-/// One benchmark with slow readers: all read, some stop, and read again.
+/// One benchmark with slow readers: all read, then some stop, then all read again.
 private struct SlowReadersRun: ~Copyable {
-  /// What the kernel keeps for a reader that stops.
+  /// The size of the kernel receive buffer of a reader that stops, in bytes.
   private static let slowReceiveBufferBytes: Int32 = 16_384
-  /// How long those that stopped may take to come to the present.
+  /// The time limit for stopped readers to catch up, in seconds.
   private static let catchUpSeconds = 60
-  /// How long a response may take.
+  /// The time limit for a response, in seconds.
   private static let responseSeconds = 15.0
 
   private let options: BenchSlowReadersCommand
@@ -93,9 +93,9 @@ private struct SlowReadersRun: ~Copyable {
   private let connection: WireConnection
   private var audience: Audience
 
-  /// A benchmark of the server at this address, with no subscriber yet.
+  /// Creates a benchmark of the server at an address, with no subscriber connected.
   init(_ options: BenchSlowReadersCommand, _ address: SocketAddress) throws {
-    // Nothing noncopyable may be half there.
+    // This comes first, since an error must not leave a noncopyable value partially initialized.
     let connection = try WireConnection(address, timeoutSeconds: Self.responseSeconds)
     audience = try Audience(
       address,
@@ -113,7 +113,7 @@ private struct SlowReadersRun: ~Copyable {
     (self.options, self.connection) = (options, connection)
   }
 
-  /// Runs the benchmark to its end, or to the first thing that makes its figures worthless.
+  /// Runs the benchmark to its end, or until something makes its figures worthless.
   mutating func run() throws -> SlowReadersReport {
     var report = SlowReadersReport(subscribers: options.subscribers, slow: options.slow)
     for value in 0..<options.values { try connection.must(.setting(options.objectPath(value), #"{"text":""}"#)) }
@@ -121,7 +121,7 @@ private struct SlowReadersRun: ~Copyable {
     audience.expectNumbers(above: SystemClock.now())
     publishers.start()
     defer { publishers.stop() }
-    // What is done for the first time takes longer.
+    // A warm-up phase, since first-time operations take longer.
     _ = try phase(seconds: 2)
     report.baseline = try phase(seconds: options.baseline)
     for index in 0..<options.slow { try audience.pause(index) }
@@ -136,13 +136,13 @@ private struct SlowReadersRun: ~Copyable {
     return report
   }
 
-  /// Reads for so long, and measures those that always do.
+  /// Reads for `seconds`, and measures the subscribers that always read.
   private mutating func phase(seconds: Int) throws -> SlowReadersReport.Phase {
     let deadline = Deadline(seconds: Double(seconds))
     return try measured { _, _ in deadline.hasPassed }
   }
 
-  /// Lets the publishers finish, and reads until every subscriber has come to the last message.
+  /// Lets the publishers finish, and reads until every subscriber has received the last message.
   private mutating func catchUp() throws -> SlowReadersReport.Phase {
     publishers.stop()
     let deadline = Deadline(seconds: Double(Self.catchUpSeconds))
@@ -181,7 +181,7 @@ private struct SlowReadersRun: ~Copyable {
     return phase
   }
 
-  /// Compares what every subscriber received with what was published, and what it shows with GET.
+  /// Compares the received messages of every subscriber with the published ones, and its present value with GET.
   private func compare(_ report: inout SlowReadersReport) throws {
     let page = ledger.current
     for value in 0..<options.values {
@@ -212,15 +212,15 @@ private struct SlowReadersReport: BenchmarkReport {
   struct Phase {
     var seconds = 0.0
     var commits = 0
-    /// To those that always read.
+    /// The number of deliveries to the subscribers that always read.
     var deliveries = 0
-    /// Of those that always read.
+    /// The latency of the subscribers that always read.
     var latency = Latency()
     /// The median of the 99th percentiles of its seconds.
     var typicalP99: Int64 = 0
-    /// What the server had in memory at the end.
+    /// The server's resident memory at the end, in bytes; nil if not measured.
     var residentBytes: Int?
-    /// What the server used.
+    /// The CPU time of the server, in seconds; nil if not measured.
     var cpuSeconds: Double?
 
     private var commitsPerSecond: Double { Double(commits) / max(seconds, 1e-9) }
@@ -253,35 +253,34 @@ private struct SlowReadersReport: BenchmarkReport {
 
   var subscribers = 0
   var slow = 0
-  /// All read.
+  /// The phase in which all subscribers read.
   var baseline = Phase()
-  /// Some do not.
+  /// The phase in which some have stopped.
   var stop = Phase()
-  /// They do again, and nothing is published any more.
+  /// The phase in which they read again, and nothing more is published.
   var catchUp = Phase()
-  /// What waited in the server's process at the end of the stop.
+  /// The bytes pending in the server's process at the end of the stop.
   var pendingBytes = 0
-  /// How many streams missed events at the end of the stop.
+  /// The number of streams that missed events at the end of the stop.
   var lagging = 0
-  /// How many changes came to those that stopped in the place of others, and of how many others.
+  /// The number of changes that stopped subscribers received in place of others, and the number of those others.
   var coalesced = 0
   var covered = 0
-  /// How many of those that stopped show what GET shows.
+  /// The number of stopped subscribers that show the same value as GET.
   var present = 0
-  /// How many of them received as many changes as there were, those that stand for others counted as what they stand
-  /// for.
+  /// The number of stopped subscribers that received all changes; a change that stands for others counts as those.
   var complete = 0
-  /// How many of the others missed anything, or got it twice or out of order.
+  /// The number of other subscribers that missed a message, or received one twice or out of order.
   var faulty = 0
   var closed = 0
 
-  /// The 99th percentile while some did not read, as a multiple of that before.
+  /// The 99th percentile while some had stopped, as a multiple of that before.
   var ratio: Double { Double(stop.latency.p99) / Double(max(baseline.latency.p99, 1)) }
 
-  /// The same of the median of the seconds: what other programs on the machine do shows less in it.
+  /// The same ratio of the medians of the seconds, which other programs on the machine affect less.
   var typicalRatio: Double { Double(stop.typicalP99) / Double(max(baseline.typicalP99, 1)) }
 
-  /// Whether no subscriber received anything wrong.
+  /// True if no subscriber received anything wrong.
   var isFaultless: Bool { present == slow && complete == slow && faulty == 0 && closed == 0 }
 
   var json: Value {

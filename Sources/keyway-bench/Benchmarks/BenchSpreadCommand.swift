@@ -5,9 +5,9 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// `keyway-bench spread`: many streams, each of something else.
+/// `keyway-bench spread`: many streams that observe different things.
 struct BenchSpreadCommand: ParsableCommand {
-  /// What a stream observes.
+  /// The kind of thing that a stream observes.
   enum Subject: String, CaseIterable, ExpressibleByArgument {
     /// One key of one object.
     case objects
@@ -84,31 +84,31 @@ struct BenchSpreadCommand: ParsableCommand {
     try report.show(try run.run())
   }
 
-  /// How many values the indexed key has: pairs of letters.
+  /// The number of values of the indexed key: pairs of letters.
   private static let stateCount = 26 * 26
 
-  /// The name of an object.
+  /// Returns the name of an object.
   fileprivate func name(_ object: Int) -> String { "Airport/spread-\(object)" }
 
-  /// What an object is made of: the keys that queries look at.
+  /// Returns the value of an object, as JSON: the keys that queries use.
   fileprivate func values(_ object: Int) -> String {
     #"{"name":"","iata":"\#(Self.code(object))","state":"\#(Self.state(object / objectsEach))"}"#
   }
 
-  /// The path of the key of an object that is set.
+  /// Returns the path of the key of an object that is set.
   fileprivate func path(_ object: Int) -> String { "/v1/objects/\(name(object))/\(key)" }
 
   /// The key that is set.
   fileprivate var key: String { "city" }
 
-  /// The objects that a subscriber hears of; those beyond the last range belong to no subscriber.
+  /// Returns the objects that a subscriber observes; those after the last range belong to no subscriber.
   fileprivate func objects(of subscriber: Int) -> Range<Int> {
     subscriber * objectsEach..<(subscriber + 1) * objectsEach
   }
 
   private var objectsEach: Int { watch == .objects ? 1 : objects / subscribers }
 
-  /// What a subscriber asks for.
+  /// Returns the target of a subscriber's request.
   fileprivate func target(of subscriber: Int) -> String {
     let objects = objects(of: subscriber)
     switch watch {
@@ -126,7 +126,7 @@ struct BenchSpreadCommand: ParsableCommand {
     return "\(letters[number / 26])\(letters[number % 26])"
   }
 
-  /// Four letters and digits, in the order of the numbers.
+  /// Returns four letters and digits, which sort in the order of the numbers.
   private static func code(_ number: Int) -> String {
     let digits = String(number, radix: 36, uppercase: true)
     return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
@@ -135,11 +135,11 @@ struct BenchSpreadCommand: ParsableCommand {
 
 /// One benchmark of many streams that each observe something else.
 private struct SpreadRun: ~Copyable {
-  /// How many objects are made in one transaction.
+  /// The number of objects created in one transaction.
   private static let objectsPerTransaction = 1000
-  /// How long the subscribers may take to receive what was published.
+  /// The time limit for the subscribers to receive what was published, in seconds.
   private static let catchUpSeconds = 30.0
-  /// How long a response may take.
+  /// The time limit for a response, in seconds.
   private static let responseSeconds = 30.0
 
   private let options: BenchSpreadCommand
@@ -147,12 +147,12 @@ private struct SpreadRun: ~Copyable {
   private let ledger: MessageLedger
   private let connection: WireConnection
   private var audience: Audience
-  /// How many messages each subscriber had received before those that are counted.
+  /// The number of messages that each subscriber had received before the counted ones.
   private var received: [Int] = []
 
-  /// A benchmark of the server at this address, with no subscriber yet.
+  /// Creates a benchmark of the server at an address, with no subscriber connected.
   init(_ options: BenchSpreadCommand, _ address: SocketAddress) throws {
-    // Nothing noncopyable may be half there.
+    // This comes first, since an error must not leave a noncopyable value partially initialized.
     let connection = try WireConnection(address, timeoutSeconds: Self.responseSeconds)
     audience = try Audience(
       address,
@@ -161,13 +161,13 @@ private struct SpreadRun: ~Copyable {
     (self.options, self.address, self.connection) = (options, address, connection)
   }
 
-  /// Runs the benchmark to its end, or to the first thing that makes its figures worthless.
+  /// Runs the benchmark to its end, or until something makes its figures worthless.
   mutating func run() throws -> SpreadReport {
     var report = SpreadReport(subscribers: options.subscribers, objects: options.objects)
     try makeObjects()
     report.alone = try writing()
     try audience.connect()
-    // What a live query holds at first comes before this.
+    // The initial content of a live query arrives before this.
     try audience.pump(seconds: 1)
     audience.expectNumbers(above: SystemClock.now())
     received = audience.subscribers.map(\.received)
@@ -188,7 +188,7 @@ private struct SpreadRun: ~Copyable {
     }
   }
 
-  /// Sets one object after the other at the rate, and reads what comes until nothing is missing.
+  /// Sets one object after the other at the rate, and reads until nothing is missing.
   private mutating func writing() throws -> SpreadReport.Phase {
     let publishers = Publishers(
       Publishers.Plan(
@@ -221,7 +221,7 @@ private struct SpreadRun: ~Copyable {
     try audience.pump(milliseconds: 20) { _, numbers, now in tally.count(numbers, at: now) }
   }
 
-  /// Sets one object of each of so many subscribers in one transaction, again and again.
+  /// Sets one object of each of `together` subscribers in one transaction, again and again.
   private mutating func writeTogether(_ report: inout SpreadReport) throws {
     let concerned = min(options.together, options.subscribers)
     let objects = (0..<concerned).map { options.objects(of: $0).lowerBound }
@@ -252,14 +252,14 @@ private struct SpreadRun: ~Copyable {
     }
   }
 
-  /// Compares how many changes every subscriber received with how many there were.
+  /// Compares the number of changes that every subscriber received with the number published.
   private func compare(_ report: inout SpreadReport, since before: [Int]) {
     let published = ledger.current.published
     for (index, subscriber) in audience.subscribers.enumerated() {
       let coalesced = subscriber.coalesced ?? CoalescedScanner()
       let wanted = options.objects(of: index).reduce(0) { $0 + published[$1] - before[$1] }
       let count = subscriber.received - received[index] - coalesced.changes + coalesced.covered
-      // A live query has many objects, whose messages may pass each other on their way to the server.
+      // A live query has many objects, whose messages may overtake each other on the way to the server.
       let isInOrder = options.watch == .queries || subscriber.outOfOrder == 0
       report.coalesced += coalesced.changes
       if count != wanted || subscriber.doubled > 0 || !isInOrder { report.faulty += 1 }
@@ -275,11 +275,11 @@ private struct SpreadReport: BenchmarkReport {
     var seconds = 0.0
     var commits = 0
     var deliveries = 0
-    /// From when a commit was due to its response.
+    /// The times from when a commit was due to its response.
     var responses = Latency()
-    /// From before the request to the delivery.
+    /// The times from before the request to the delivery.
     var latency = Latency()
-    /// What the server used.
+    /// The CPU time of the server, in seconds; nil if not measured.
     var cpuSeconds: Double?
 
     var cpuMicrosecondsPerCommit: Double? { cpuSeconds.map { $0 * 1e6 / Double(max(commits, 1)) } }
@@ -312,9 +312,9 @@ private struct SpreadReport: BenchmarkReport {
   /// Transactions that concern many subscribers.
   struct Together {
     var subscribers = 0
-    /// From each request to its last delivery.
+    /// The times from each request to its last delivery, in milliseconds.
     var milliseconds: [Double] = []
-    /// What the server used for all of them.
+    /// The CPU time of the server for all transactions, in seconds; nil if not measured.
     var cpuSeconds: Double?
 
     var cpuMicrosecondsPerDelivery: Double? {
@@ -345,25 +345,25 @@ private struct SpreadReport: BenchmarkReport {
 
   var subscribers = 0
   var objects = 0
-  /// Without subscribers.
+  /// The phase without subscribers.
   var alone = Phase()
-  /// With all of them.
+  /// The phase with all subscribers.
   var observed = Phase()
-  /// All at once.
+  /// The transactions that concern many subscribers.
   var together = Together()
-  /// How many changes came in the place of others.
+  /// The number of changes received in place of others.
   var coalesced = 0
-  /// How many subscribers missed anything, or got it twice or out of order.
+  /// The number of subscribers that missed a change, or received one twice or out of order.
   var faulty = 0
   var closed = 0
 
-  /// What the server used more for a commit that is delivered than for one that is not.
+  /// The additional CPU time of the server for a commit that is delivered, in microseconds; nil if not measured.
   private var cpuMicrosecondsPerDelivery: Double? {
     guard let alone = alone.cpuMicrosecondsPerCommit, let all = observed.cpuMicrosecondsPerCommit else { return nil }
     return (all - alone) * Double(observed.commits) / Double(max(observed.deliveries, 1))
   }
 
-  /// Whether no subscriber received anything wrong.
+  /// True if no subscriber received anything wrong.
   var isFaultless: Bool { faulty == 0 && closed == 0 }
 
   var json: Value {

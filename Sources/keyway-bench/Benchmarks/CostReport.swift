@@ -3,13 +3,14 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// What one change costs in this process, and how that grows: the figures of `bench model` and `bench queries`.
+/// The cost of one change in this process, and its growth: the figures of `keyway-bench model` and `keyway-bench
+/// queries`.
 struct CostReport: BenchmarkReport {
-  /// What one change costs among so many.
+  /// The cost of one change among a number of objects, rows or queries.
   struct Cost {
     let count: Int
     let nanoseconds: Double
-    /// What the same change costs where nothing is observed; nil where that is not measured.
+    /// The cost of the same change if nothing is observed; nil if that is not measured.
     var bareNanoseconds: Double?
 
     var json: Value {
@@ -29,13 +30,13 @@ struct CostReport: BenchmarkReport {
     }
   }
 
-  /// How what one change costs grows.
+  /// The growth of the cost of one change.
   struct Growth {
     let subject: String
     let unit: String
     let figures: [Cost]
 
-    /// The cost at the largest number in terms of that at the smallest.
+    /// The cost at the largest count as a multiple of that at the smallest.
     var ratio: Double {
       let ordered = figures.sorted { $0.count < $1.count }
       guard let first = ordered.first, let last = ordered.last else { return 1 }
@@ -52,7 +53,7 @@ struct CostReport: BenchmarkReport {
     var text: String { "\(subject): \(figures.map { $0.text(unit) }.joined(separator: ", ")); ratio \(ratio)" }
   }
 
-  /// Settings of an attribute with one observer, among so many objects.
+  /// The cost of setting an attribute with one observer, by the number of objects.
   var settings: [Cost] = []
   var growth: [Growth] = []
 
@@ -73,17 +74,17 @@ struct CostReport: BenchmarkReport {
   private static func hundredths(_ number: Double) -> Double { (number * 100).rounded() / 100 }
 }
 
-/// How `bench model` and `bench queries` measure.
+/// The measuring method of `keyway-bench model` and `keyway-bench queries`.
 enum CostMeasurement {
-  /// The best of so many rounds, at least two.
+  /// Returns the best of a number of rounds, at least two.
   static func best(of rounds: Int, _ measure: () throws -> Double) throws -> Double {
     var best = try measure()
     for _ in 1..<max(rounds, 2) { best = min(best, try measure()) }
     return best
   }
 
-  /// Nanoseconds for each of so many changes. `change` gives how many notifications came of one change; throws where
-  /// they are not as many as wanted altogether, since then the figure means nothing.
+  /// Returns the nanoseconds for each of a number of changes. `change` returns the number of notifications that one
+  /// change caused. Throws if their total is not `wanted`, since then the figure is meaningless.
   static func nanoseconds(
     each changes: Int, notifications wanted: Int, _ change: (Int) throws -> Int
   ) throws -> Double {
@@ -95,7 +96,7 @@ enum CostMeasurement {
     return Double(elapsed) / Double(changes)
   }
 
-  /// Transactions of at most 10,000 operations that make so many objects.
+  /// Returns transactions of at most 10,000 operations that create `count` objects.
   static func creations(of count: Int, _ creation: (Int) -> Operation) -> [Transaction] {
     stride(from: 0, to: count, by: 10_000).map { start in
       Transaction((start..<min(start + 10_000, count)).map(creation))
@@ -103,7 +104,7 @@ enum CostMeasurement {
   }
 }
 
-/// Numbers as an option takes them, separated by commas.
+/// The value of an option that is a list of numbers, separated by commas.
 struct NumberList: ExpressibleByArgument, CustomStringConvertible {
   let numbers: [Int]
 
@@ -118,14 +119,14 @@ struct NumberList: ExpressibleByArgument, CustomStringConvertible {
 
   var defaultValueDescription: String { description }
 
-  /// Throws where a number is out of the range of the option with this name.
+  /// Throws if a number is out of the range of the named option.
   func check(_ name: String, _ range: ClosedRange<Int>) throws {
     try ReportOptions.check(numbers.map { ("each number of \(name)", $0, range) })
   }
 }
 
 extension Reference {
-  /// The object of an entity whose id is this number.
+  /// Returns the object of an entity whose id is a number.
   static func numbered(_ entity: String, _ number: Int) throws -> Reference {
     guard let reference = Reference(entity: entity, id: String(number)) else {
       throw LoopbackError("\(entity)/\(number) is no reference")

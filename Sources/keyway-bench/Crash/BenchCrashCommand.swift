@@ -2,7 +2,7 @@ import ArgumentParser
 import CommandSupport
 import Foundation
 
-/// `keyway-bench crash`: whether what was acknowledged outlives whatever happens to the server.
+/// `keyway-bench crash`: checks that acknowledged writes survive whatever happens to the server.
 struct BenchCrashCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "crash",
@@ -74,11 +74,11 @@ struct BenchCrashCommand: AsyncParsableCommand {
 
   func run() async throws {
     let options = self
-    // A signal ends it after the round, so that no server is left behind.
+    // A signal ends the test after the round, so that no server is left running.
     try await Interruption.cancelling { try options.test() }
   }
 
-  /// Blocks its thread for as long as the test takes; nothing else of this process wants one.
+  /// Runs the test, and blocks its thread until then; nothing else in this process needs a thread.
   private func test() throws {
     let temporary = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-crash-\(UUID().uuidString)")
     let (seed, directory) = (seed ?? UInt64.random(in: 0..<1_000_000_000), directory ?? temporary.path)
@@ -92,11 +92,11 @@ struct BenchCrashCommand: AsyncParsableCommand {
       let plan = CrashPlan(rounds: rounds, seed: seed, directory: directory, writers: writers, program: program)
       try show(try CrashTest(plan).run(progress: Self.tell))
     }
-    // A directory that was asked for stays, and so does one with a fault to look at.
+    // A directory from an option stays, and so does one with a fault to examine.
     if self.directory == nil { try FileManager.default.removeItem(at: temporary) }
   }
 
-  /// Shows what was found. A signal to all processes of a terminal has ended the servers too, which looks like a fault.
+  /// Shows the findings. A signal to all processes of a terminal has ended the servers too, which looks like a fault.
   private func show(_ findings: some BenchmarkReport) throws {
     if Task.isCancelled, !findings.isFaultless {
       Self.remark("a signal ended this; where it went to the servers as well, what is broken is its work")

@@ -4,27 +4,27 @@ import KeywayClient
 import Support
 import TestKit
 
-/// One subscriber: after whatever happens it comes back with its last id, and checks every event.
+/// One subscriber: it reconnects with its last id after every interruption, and checks every event.
 final class CrashSubscriber: Sendable {
   private struct State {
     var received = SubscriberState()
-    /// The last id, which names the state that was received.
+    /// The last id received, which names the received state.
     var cursor: Cursor?
-    /// Whether the state may come: at the beginning, and after a reset.
+    /// True if the state may arrive: at the beginning, and after a reset.
     var awaitsState = true
     var isStopped = false
     var isRunning = false
   }
 
   private let subscription: CrashSubscription
-  /// For messages.
+  /// The subscriber's name in messages.
   let name: String
-  /// The objects of the writer as they were at the beginning.
+  /// The objects of the writer at the beginning.
   private let objects: WriterObjects
   private let ledger: PromiseLedger
   private let state = Locked(State())
 
-  /// A subscriber of the objects of one writer.
+  /// Creates a subscriber to the objects of one writer.
   init(_ subscription: CrashSubscription, of objects: WriterObjects, ledger: PromiseLedger) {
     self.subscription = subscription
     self.objects = objects
@@ -32,13 +32,13 @@ final class CrashSubscriber: Sendable {
     name = "subscriber of \(subscription) of \(objects.name)"
   }
 
-  /// The number of the writer whose objects it observes.
+  /// The number of the writer of the observed objects.
   var writer: Int { objects.writer }
 
-  /// Whether its thread runs.
+  /// True while its thread runs.
   var isRunning: Bool { state.withLock { $0.isRunning } }
 
-  /// Where what it has received is another than the present state.
+  /// Returns a difference between the received state and the present one; nil if there is none.
   func difference(from objects: WriterObjects) -> String? {
     state.withLock { $0.received.difference(from: objects, subscription) }
   }
@@ -51,10 +51,10 @@ final class CrashSubscriber: Sendable {
         do {
           try subscribe(port: port)
         } catch let error as LoopbackError {
-          // The server recovers, drains or is gone.
+          // The server is recovering, draining or gone.
           if error.isOfBrokenServer { ledger.violation("\(name): \(error)") }
         } catch {
-          // Nothing after this would mean anything.
+          // Any result after this would be meaningless.
           ledger.violation("\(name): \(error)")
           break
         }
@@ -64,14 +64,15 @@ final class CrashSubscriber: Sendable {
     }
   }
 
-  /// Ends the thread once its connection ends.
+  /// Makes the thread end when its connection ends.
   func stop() { state.withLock { $0.isStopped = true } }
 
   private func subscribe(port: UInt16) throws {
     let request = subscription.request(objects)
     let headers = state.withLock { $0.cursor.map { ["Last-Event-ID": $0.description] } } ?? [:]
     let stream = try WireClient(port: port).stream(request.target, headers, method: request.method, body: request.body)
-    // Events of a commit whose last, which has the id, has not come: they come again where the connection is cut.
+    // The events of an incomplete commit: only the last has the id. They are sent again if the connection is cut before
+    // that.
     var group: [ReceivedEvent] = []
     while let event = try stream.block(before: Deadline(seconds: CrashPlan.patienceSeconds)) {
       switch event.name {
@@ -122,14 +123,14 @@ final class CrashSubscriber: Sendable {
     }
   }
 
-  /// Takes an id apart and notes it.
+  /// Parses an id, and notes it.
   private func cursor(_ id: String) throws(BrokenPromise) -> Cursor {
     guard let cursor = Cursor(id) else { throw BrokenPromise("the id \(id) is no cursor") }
     ledger.noteEvent(cursor, of: name)
     return cursor
   }
 
-  /// A reset is right only where the history does not reach back to the cursor.
+  /// Checks a reset, which is right only if the history does not reach back to the cursor.
   private func reset(_ event: WireEvent, port: UInt16) throws(BrokenPromise) {
     let cursor = state.withLock { state in
       state.awaitsState = true
@@ -139,7 +140,8 @@ final class CrashSubscriber: Sendable {
       throw BrokenPromise("a reset where the last id was \(Self.text(cursor)): \(event.text)")
     }
     ledger.noteReset()
-    // Asked after the reset: the oldest cursor only grows. A server that is gone meanwhile cannot be asked.
+    // Queried after the reset, since the oldest cursor only increases. A server that is gone meanwhile cannot be
+    // queried.
     guard let status = try? WireClient(port: port).json("/v1/status"),
       let oldest = status["oldest"].text.flatMap(Cursor.init)
     else { return }
@@ -151,15 +153,15 @@ final class CrashSubscriber: Sendable {
   private static func text(_ cursor: Cursor?) -> String { cursor?.description ?? "none" }
 }
 
-/// What one subscriber observes of one writer's objects.
+/// The part of one writer's objects that one subscriber observes.
 enum CrashSubscription: Hashable, Sendable, CaseIterable {
-  /// A key path that counts up by one.
+  /// A key path that increases by one.
   case counter
-  /// A whole object, by its display keys.
+  /// A whole object, with its display keys.
   case object
-  /// A computed key over a to-many, and an aggregate.
+  /// A computed key over a to-many relationship, and an aggregate.
   case aggregate
-  /// An ordered to-many, with its count.
+  /// An ordered to-many relationship, with its count.
   case list
   /// A live query.
   case query
@@ -168,7 +170,7 @@ enum CrashSubscription: Hashable, Sendable, CaseIterable {
 
   private static let options = "options=initial,old,new"
 
-  /// The request that opens its stream.
+  /// Returns the request that opens its stream.
   fileprivate func request(_ objects: WriterObjects) -> WireRequest {
     self == .cells
       ? WireRequest("POST", path(objects), body: cells(objects)) : WireRequest("GET", path(objects))
@@ -195,7 +197,7 @@ enum CrashSubscription: Hashable, Sendable, CaseIterable {
       """
   }
 
-  /// What the observed key paths show of a state: `Counter/0-0 value`.
+  /// Returns the values of the observed key paths in a state: `Counter/0-0 value`.
   fileprivate func values(of objects: WriterObjects) -> [String: Value] {
     switch self {
     case .counter: ["\(objects.counter(0)) value": .count(objects.counters[0])]
@@ -222,16 +224,16 @@ enum CrashSubscription: Hashable, Sendable, CaseIterable {
     ["\(reference) value": .count(value), "\(reference) sequence": .count(objects.sequence)]
   }
 
-  /// Whether items are shown.
+  /// True if the stream shows items.
   fileprivate var hasItems: Bool { self == .query || self == .cells }
 
-  /// Whether each new value of a key path is the old and one: then none can be missing.
+  /// Returns true if each new value of a key path is the old one plus one, so that none can be missing unnoticed.
   fileprivate static func countsUp(_ name: String) -> Bool {
     !(name.hasPrefix("Half/") && name.hasSuffix(" value")) && !name.hasPrefix("List/")
   }
 }
 
-/// What a subscriber has received: a value that every event changes, and that every event has to fit.
+/// The state that a subscriber has received: a value that every event changes, and must fit.
 private struct SubscriberState: Sendable {
   /// The values of the observed key paths, by `Object/id keyPath`.
   private(set) var values: [String: Value] = [:]
@@ -281,7 +283,7 @@ private struct SubscriberState: Sendable {
     }
   }
 
-  /// A list after members came or went.
+  /// Returns a list after members were inserted or removed.
   private func members(of shown: Value, after change: Value, isInsertion: Bool) throws(BrokenPromise) -> Value {
     var members = shown.items
     let concerned = change[isInsertion ? "new" : "old"].items
@@ -299,14 +301,14 @@ private struct SubscriberState: Sendable {
     return .array(members)
   }
 
-  /// Both halves, where both are shown, make the same together: no event shows half a transaction.
+  /// Checks that both halves, if both are shown, have the same sum as always: no event shows half a transaction.
   private func checkSum() throws(BrokenPromise) {
     let halves = values.filter { $0.key.hasPrefix("Half/") && $0.key.hasSuffix(" value") }.compactMap(\.value.whole)
     guard halves.count == 2, halves.reduce(0, +) != WriterObjects.sum else { return }
     throw BrokenPromise("the halves are \(halves)")
   }
 
-  /// Where this is another than the present state; nil where it shows that.
+  /// Returns a difference from the present state; nil if there is none.
   func difference(from objects: WriterObjects, _ observation: CrashSubscription) -> String? {
     let expected = observation.values(of: objects)
     for (name, value) in expected.sorted(by: { $0.key < $1.key }) where values[name] != value {
@@ -321,16 +323,16 @@ private struct SubscriberState: Sendable {
   }
 }
 
-/// An event of a stream with its data taken apart.
+/// An event of a stream with parsed data.
 private struct ReceivedEvent: Sendable {
-  /// The event as a client's list takes it.
+  /// The event in the form that a client's list takes.
   let event: ServerSentEvent
   /// The data as JSON.
   let data: Value
-  /// The revision that the event is of.
+  /// The revision of the event.
   let revision: Int
 
-  /// An event of a kind that has a revision; throws where it has none.
+  /// Creates an event of a kind that has a revision; throws if it has none.
   init(_ event: WireEvent) throws(BrokenPromise) {
     self.event = ServerSentEvent(id: event.id ?? "", event: event.name ?? "message", data: event.data ?? "")
     data = event.json
@@ -338,7 +340,7 @@ private struct ReceivedEvent: Sendable {
     self.revision = revision
   }
 
-  /// Whether it is the state, and not what changed it.
+  /// True if the event is the state, and not a change.
   var isInitial: Bool { data["initial"] == .bool(true) }
 
   /// The writer that caused it.

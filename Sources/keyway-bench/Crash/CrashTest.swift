@@ -4,8 +4,8 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// A crash test: a server that is ended again and again under writers and subscribers, and every promise that it made
-/// compared with what is there afterwards.
+/// A crash test: it ends a server again and again under writers and subscribers, and compares every promise of the
+/// server with its state afterwards.
 final class CrashTest {
   /// The exit status of a program that SIGKILL ended.
   private static let killed = 128 + SIGKILL
@@ -17,10 +17,10 @@ final class CrashTest {
   private let subscribers: [CrashSubscriber]
   private var random: SplitMix64
   private var report: CrashReport
-  /// From which revision on there has to be history.
+  /// The revisions that the server's history must include.
   private var history = HistoryWindow()
 
-  /// Makes the directory and whatever goes into it.
+  /// Creates the directory and its contents.
   init(_ plan: CrashPlan) throws {
     self.plan = plan
     try FileManager.default.createDirectory(atPath: plan.directory, withIntermediateDirectories: true)
@@ -36,7 +36,7 @@ final class CrashTest {
     report = CrashReport(seed: plan.seed, figures: ledger.figures, directory: plan.directory)
   }
 
-  /// Runs all rounds, or up to the first in which a promise is broken or the task was cancelled.
+  /// Runs all rounds, or up to the first in which a promise is broken or the task is cancelled.
   func run(progress: (Int) -> Void) -> CrashReport {
     let start = SystemClock.now()
     do {
@@ -49,7 +49,7 @@ final class CrashTest {
       }
       try finish()
     } catch let error as LoopbackError where error.reason == .interrupted {
-      // The round under way counts for nothing.
+      // The round under way does not count.
     } catch {
       ledger.violation("\(error)")
     }
@@ -58,7 +58,7 @@ final class CrashTest {
     return report
   }
 
-  /// The first start, with an empty store.
+  /// Starts the server for the first time, with an empty store.
   private func begin() throws {
     try start()
     let connection = try connect()
@@ -71,7 +71,7 @@ final class CrashTest {
     try awaitPresence()
   }
 
-  /// Writes, an end, a recovery, and the comparison.
+  /// Runs one round: writes, an end of the server, a recovery, and the comparison.
   private func round() throws {
     let enough = ledger.figures.acknowledgements + Int.random(in: 10...60, using: &random)
     for writer in writers { writer.start(port: server.port) }
@@ -100,16 +100,16 @@ final class CrashTest {
       usleep(pause % 50_000)
       server.send(SIGTERM)
       usleep(pause % 30_000)
-      // It may have been quicker.
+      // The drain may have ended before the signal.
       let status = try server.end(SIGKILL, within: CrashPlan.patienceSeconds)
       if status != 0 { expect(Self.killed, status) }
     }
   }
 
-  /// SIGKILL, and its end.
+  /// Ends the server with SIGKILL.
   private func kill() throws { expect(Self.killed, try server.end(SIGKILL, within: CrashPlan.patienceSeconds)) }
 
-  /// SIGTERM, and its end after the drain.
+  /// Ends the server with SIGTERM, after its drain.
   private func stop() throws { expect(0, try server.end(SIGTERM, within: 12)) }
 
   private func expect(_ expected: Int32, _ status: Int32) {
@@ -117,7 +117,7 @@ final class CrashTest {
     ledger.violation("the server ended with status \(status), not \(expected); see \(plan.logFile)")
   }
 
-  /// Waits until the number of the store's files changes; not long, since it need not.
+  /// Waits until the number of the store's files changes; only briefly, since it need not.
   private func awaitTidying() {
     let before = storeFiles()
     _ = Deadline(seconds: 0.5).awaits(pauseMicroseconds: 200) { storeFiles() != before }
@@ -127,7 +127,7 @@ final class CrashTest {
     Set((try? FileManager.default.subpathsOfDirectory(atPath: plan.store)) ?? [])
   }
 
-  /// Starts the server; sometimes it is killed before it has recovered, again and again.
+  /// Starts the server, and sometimes kills it before it has recovered, again and again.
   private func recover() throws {
     while random.chance(15) {
       try server.start(settings: settings())
@@ -145,7 +145,8 @@ final class CrashTest {
     report.slowestRecoverySeconds = max(report.slowestRecoverySeconds, SystemClock.seconds(since: start))
   }
 
-  /// The settings of one life: a history and snapshots so small that both are tidied all the time, or the defaults.
+  /// Returns the settings of one start: a history and snapshots so small that both are pruned all the time, or the
+  /// defaults.
   private func settings() -> [String: String] {
     var settings = ["heartbeat.seconds": "1", "seed": "none"]
     let revisions = [40, 300, 10_000].randomElement(using: &random) ?? 300
@@ -155,7 +156,7 @@ final class CrashTest {
     return settings
   }
 
-  /// Compares what is there with all that was promised; nothing is written meanwhile.
+  /// Compares the server's state with all promises; nothing is written meanwhile.
   private func verify() throws {
     let connection = try connect()
     let status = try status(over: connection)
@@ -190,7 +191,7 @@ final class CrashTest {
     }
   }
 
-  /// The last end, and that of all threads.
+  /// Ends the server and all threads.
   private func finish() throws {
     for subscriber in subscribers { subscriber.stop() }
     try stop()
@@ -207,7 +208,7 @@ final class CrashTest {
     try WireConnection(SocketAddress(port: server.port), timeoutSeconds: CrashPlan.patienceSeconds)
   }
 
-  /// The server's status, with the epoch checked.
+  /// Returns the server's status, and checks its epoch.
   private func status(over connection: WireConnection) throws -> Value {
     let status = try connection.must(WireRequest("GET", "/v1/status")).json
     ledger.check(epoch: status["epoch"].text ?? "", by: "/v1/status")
@@ -215,19 +216,19 @@ final class CrashTest {
   }
 }
 
-/// What a crash test does.
+/// The parameters of a crash test.
 struct CrashPlan: Hashable, Sendable {
-  /// How long the server may take to answer, to come up, or to send what it has to send.
+  /// The time limit for the server to answer, to start, or to send what it must, in seconds.
   static let patienceSeconds = 20.0
 
-  /// How many times the server is ended and started again.
+  /// The number of times that the server is ended and restarted.
   var rounds: Int
-  /// Where the randomness begins: which operations there are, and when and how the server is ended. What the threads
-  /// make of it is not in its hands.
+  /// The seed of the random choices: of the operations, and of when and how the server is ended. It does not determine
+  /// how the threads interleave.
   var seed: UInt64
-  /// Where everything is kept: the schema, the store, what the server writes.
+  /// The directory of all files: the schema, the store, the server's output.
   var directory: String
-  /// How many connections write, each to objects of its own.
+  /// The number of connections that write, each to objects of its own.
   var writers: Int
   /// The program whose `serve` is tested.
   var program: String
@@ -238,18 +239,18 @@ struct CrashPlan: Hashable, Sendable {
   var logFile: String { directory + "/server.log" }
 }
 
-/// How one life of the server ends.
+/// The ways in which a run of the server ends.
 private enum ServerEnding: Hashable, Sendable, CaseIterable {
   /// SIGKILL at any moment.
   case killed
-  /// SIGKILL when the files of the store have just changed in number: a snapshot is made, or an old one goes.
+  /// SIGKILL when the number of the store's files has just changed: a snapshot is made, or an old one is deleted.
   case killedWhileTidying
   /// SIGTERM, and time to drain.
   case drained
   /// SIGTERM, and SIGKILL before the drain is over.
   case killedWhileDraining
 
-  /// One of them, most often the first.
+  /// Returns a random ending, most often the first.
   static func random(using random: inout SplitMix64) -> ServerEnding {
     switch Int.random(in: 0..<20, using: &random) {
     case 0..<12: .killed
@@ -260,21 +261,21 @@ private enum ServerEnding: Hashable, Sendable, CaseIterable {
   }
 }
 
-/// How far the history has to reach back after so many lives with settings of their own.
+/// The extent that the history must have after several runs with settings of their own.
 private struct HistoryWindow: Hashable, Sendable {
-  /// The fewest revisions that a life since the last check had to keep; that of the last life counts on.
+  /// The fewest revisions that a run since the last check had to keep; that of the last run continues to count.
   private var fewest = Int.max
   private var last = Int.max
-  /// The oldest revision that there need be history of.
+  /// The oldest revision that the history must include.
   private var floor = 0
 
-  /// A life begins that keeps so many revisions.
+  /// Notes the start of a run that keeps a number of revisions.
   mutating func keep(_ revisions: Int) {
     last = revisions
     fewest = min(fewest, last)
   }
 
-  /// What is wrong with a recovered server's status; nil where nothing is.
+  /// Returns what is wrong with a recovered server's status; nil if nothing is.
   mutating func check(_ status: Value, revision: Int) -> String? {
     floor = max(floor, revision - fewest)
     fewest = last
@@ -284,10 +285,10 @@ private struct HistoryWindow: Hashable, Sendable {
   }
 }
 
-/// The schema of a crash test: each entity makes one kind of mistake visible.
+/// The schema of a crash test: each entity reveals one kind of mistake.
 private enum CrashSchema {
-  /// Counters go up by one, so a value that was skipped or came twice shows. Of two halves the sum stays the same, so
-  /// half a transaction shows. Items come and go, some under names that the server makes. Lists are ordered.
+  /// Counters increase by one, which reveals skipped and repeated values. The sum of two halves stays the same, which
+  /// reveals half a transaction. Items come and go, some under names that the server makes. Lists are ordered.
   static let yaml = """
     entities:
       Counter:
@@ -321,20 +322,20 @@ private enum CrashSchema {
     """
 }
 
-/// What a crash test found.
+/// The findings of a crash test.
 struct CrashReport: BenchmarkReport {
   var seed: UInt64
   var rounds = 0
-  /// How often the server was killed before it had recovered.
+  /// The number of times that the server was killed before it had recovered.
   var recoveriesKilled = 0
   var drained = 0
   var figures: PromiseLedger.Figures
   var seconds = 0.0
-  /// The longest time from a start to being ready.
+  /// The longest time from a start to readiness, in seconds.
   var slowestRecoverySeconds = 0.0
   var directory: String
 
-  /// Whether no promise was broken.
+  /// True if no promise was broken.
   var isFaultless: Bool { figures.violations.isEmpty }
 
   var json: Value {

@@ -3,14 +3,14 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// One connection that writes, to objects of its own, one request after the other.
+/// One connection that writes to objects of its own, one request after the other.
 final class CrashWriter: Sendable {
   private struct State {
     var objects: WriterObjects
     var random: SplitMix64
-    /// A step that was requested and not answered: it was done wholly, or not at all.
+    /// A step that was requested and not answered: it was done completely, or not at all.
     var uncertain: WriteStep?
-    /// The revision of the last write that was answered.
+    /// The revision of the last write with an answer.
     var lastRevision = 0
     var isWriting = false
   }
@@ -24,13 +24,13 @@ final class CrashWriter: Sendable {
       State(objects: WriterObjects(writer: number), random: SplitMix64(seed: seed, part: UInt64(number) + 1)))
   }
 
-  /// What its objects are as far as it knows.
+  /// Its objects as far as it knows.
   var objects: WriterObjects { state.withLock { $0.objects } }
 
-  /// Whether its thread runs.
+  /// True while its thread runs.
   var isWriting: Bool { state.withLock { $0.isWriting } }
 
-  /// Makes its objects.
+  /// Creates its objects.
   func found(over connection: WireConnection) throws {
     guard let cursor = Cursor(of: try connection.must(objects.founding)) else {
       throw LoopbackError(.malformed, "the response to making the objects has no cursor")
@@ -40,7 +40,7 @@ final class CrashWriter: Sendable {
     verify(over: connection)
   }
 
-  /// Writes on a thread of its own until the connection ends or the server wants no more.
+  /// Writes on a thread of its own until the connection ends or the server accepts no more writes.
   func start(port: UInt16) {
     state.withLock { $0.isWriting = true }
     Thread.detachNewThread { [self] in
@@ -54,14 +54,14 @@ final class CrashWriter: Sendable {
     }
   }
 
-  /// Does one step; false where the server drains.
+  /// Performs one step. Returns false if the server is draining.
   private func write(over connection: WireConnection) throws(LoopbackError) -> Bool {
     let (objects, step) = state.withLock { state in
       let step = WriteStep.random(from: state.objects, using: &state.random)
       state.uncertain = step
       return (state.objects, step)
     }
-    // Where this throws, the step stays uncertain.
+    // If this throws, the step stays uncertain.
     let response = try connection.exchange(objects.request(step))
     guard response.isSuccess else {
       state.withLock { $0.uncertain = nil }
@@ -85,7 +85,7 @@ final class CrashWriter: Sendable {
     return try learnEntries(over: connection)
   }
 
-  /// Asks for the names that the server has made for entries, where the response does not have them.
+  /// Fetches the names that the server has made for entries, if the response does not have them.
   private func learnEntries(over connection: WireConnection) throws(LoopbackError) -> Bool {
     let objects = objects
     guard objects.entries.contains(where: { $0.reference == nil }) else { return true }
@@ -95,7 +95,7 @@ final class CrashWriter: Sendable {
     return true
   }
 
-  /// Compares what is there with what was acknowledged; nothing is written meanwhile.
+  /// Compares the server's state with the acknowledged one; nothing is written meanwhile.
   func verify(over connection: WireConnection) {
     let (known, uncertain, lastRevision) = state.withLock { ($0.objects, $0.uncertain, $0.lastRevision) }
     let read: WriterObjects
@@ -125,7 +125,7 @@ final class CrashWriter: Sendable {
     }
   }
 
-  /// Notes a step that was done and never answered.
+  /// Notes a step that was done without an answer.
   private func noteFound(_ step: WriteStep, _ read: WriterObjects, _ touched: [String], after last: Int) {
     let revisions = Set(touched.compactMap { read.revisions[$0] })
     guard revisions.count <= 1 else {

@@ -1,18 +1,18 @@
 import Support
 import TestKit
 
-/// What has been promised so far, by responses and by events, and every promise that was broken. For all threads.
+/// The promises made so far by responses and events, and every one that was broken. For use by all threads.
 final class PromiseLedger: Sendable {
   /// The figures so far.
   struct Figures: Hashable, Sendable {
-    /// The epoch of the store; nil before the first that was seen.
+    /// The epoch of the store; nil before one was seen.
     var epoch: String?
-    /// The highest revision that a response or an event named.
+    /// The highest revision named by a response or an event.
     var promised = 0
-    /// How many transactions are known to be committed.
+    /// The number of transactions known to be committed.
     var commits = 0
     var acknowledgements = 0
-    /// How many writes without a response were found done.
+    /// The number of writes without a response that were found done.
     var found = 0
     var events = 0
     var resets = 0
@@ -21,22 +21,22 @@ final class PromiseLedger: Sendable {
 
   private struct Entries {
     var figures = Figures()
-    /// The revisions of acknowledged writes, none of which may come twice.
+    /// The revisions of acknowledged writes, which must be unique.
     var revisions: Set<Int> = []
     var round = 0
   }
 
-  /// How many violations are kept; the first say most.
+  /// The maximum number of violations that are kept; the first ones are the most informative.
   private static let maximumViolations = 20
   private let entries = Locked(Entries())
 
-  /// The figures of now.
+  /// The present figures.
   var figures: Figures { entries.withLock { $0.figures } }
 
-  /// Whether nothing was broken yet.
+  /// True if no promise was broken yet.
   var isFaultless: Bool { entries.withLock { $0.figures.violations.isEmpty } }
 
-  /// Says which round it is, for the violations.
+  /// Sets the number of the round, for the violations.
   func begin(round: Int) { entries.withLock { $0.round = round } }
 
   /// Notes a broken promise.
@@ -47,7 +47,7 @@ final class PromiseLedger: Sendable {
     }
   }
 
-  /// Notes a write that was answered with this cursor.
+  /// Notes a write that was answered with a cursor.
   func acknowledge(_ cursor: Cursor, by writer: String) {
     let problem: String? = entries.withLock {
       $0.figures.promised = max($0.figures.promised, cursor.revision)
@@ -59,7 +59,7 @@ final class PromiseLedger: Sendable {
     check(epoch: cursor.epoch, by: writer)
   }
 
-  /// Notes a write without an answer that was found done, with its revision where that can still be seen.
+  /// Notes a write without an answer that was found done, with its revision if that is still visible.
   func found(_ revision: Int?, by writer: String) {
     let isNew = entries.withLock { entries in
       entries.figures.commits += 1
@@ -83,7 +83,7 @@ final class PromiseLedger: Sendable {
   /// Notes a reset that was allowed.
   func noteReset() { entries.withLock { $0.figures.resets += 1 } }
 
-  /// Notes an epoch, which has to be the same for ever.
+  /// Notes an epoch, which must never change.
   func check(epoch: String, by party: String) {
     let known: String = entries.withLock {
       let known = $0.figures.epoch ?? epoch
@@ -94,45 +94,45 @@ final class PromiseLedger: Sendable {
   }
 }
 
-/// What a stream sent, or did not send, against the specification.
+/// A violation of the specification by something that a stream sent or did not send.
 struct BrokenPromise: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What it is.
+  /// A description of the violation.
   var description: String
 
   init(_ description: String) { self.description = description }
 }
 
-/// A cursor taken apart: the store's epoch and a revision.
+/// A parsed cursor: the store's epoch and a revision.
 struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// The epoch of the store.
   var epoch: String
   /// The revision.
   var revision: Int
 
-  /// A cursor with these parts.
+  /// Creates a cursor.
   init(epoch: String, revision: Int) {
     self.epoch = epoch
     self.revision = revision
   }
 
-  /// A cursor as the wire has it; nil for what is none.
+  /// Parses a cursor in wire format; nil if the text is not one.
   init?(_ text: String) {
     guard let dash = text.lastIndex(of: "-"), let revision = Int(text[text.index(after: dash)...]) else { return nil }
     self.init(epoch: String(text[..<dash]), revision: revision)
   }
 
-  /// The cursor of the commit that a response acknowledges, or of the state that it shows; nil where it has none.
+  /// Creates the cursor of the commit that a response acknowledges, or of the state that it shows; nil if it has none.
   init?(of response: WireResponse) {
     guard let cursor = response["Keyway-Cursor"].flatMap(Cursor.init) else { return nil }
     self = cursor
   }
 
-  /// As the wire has it.
+  /// The cursor in wire format.
   var description: String { "\(epoch)-\(revision)" }
 }
 
 extension LoopbackError {
-  /// Whether a server that only recovers, drains or is killed never causes it.
+  /// True if a server that is merely recovering, draining or killed never causes this error.
   var isOfBrokenServer: Bool {
     switch reason {
     case .timedOut, .malformed: true

@@ -1,19 +1,19 @@
 import KeyValueModel
 import TestKit
 
-/// What one writer's objects are, as far as the writer knows: it alone writes them.
+/// The state of one writer's objects, as far as the writer knows; no other client writes them.
 struct WriterObjects: Hashable, Sendable {
   fileprivate static let counterCount = 3
   fileprivate static let maximumItems = 12
   fileprivate static let maximumEntries = 12
-  /// What the two halves make together, for ever.
+  /// The constant sum of the two halves.
   static let sum = 1000
 
   /// An item or an entry.
   struct Member: Hashable, Sendable {
-    /// `Item/…`; nil while the server's name for it is not known.
+    /// The reference, `Item/…`; nil while the name that the server made is not known.
     var reference: String?
-    /// Its number, of which there is one of a sort.
+    /// The number, which is unique within its kind.
     var number: Int
   }
 
@@ -22,16 +22,16 @@ struct WriterObjects: Hashable, Sendable {
   var counters = [Int](repeating: 0, count: counterCount)
   var left = sum
   var right = 0
-  /// How many transfers there were.
+  /// The number of transfers so far.
   var sequence = 0
-  /// In the order of their numbers.
+  /// The items, in the order of their numbers.
   var items: [Member] = []
-  /// In the order of the list.
+  /// The entries, in the order of the list.
   var entries: [Member] = []
-  /// The numbers that the next item and entry get.
+  /// The numbers of the next item and the next entry.
   private var nextItem = 1
   private var nextEntry = 1
-  /// The revisions of the objects that the last write of each left, by reference.
+  /// The revision of the last write of each object, by reference.
   var revisions: [String: Int] = [:]
 
   init(writer: Int) { self.writer = writer }
@@ -45,13 +45,13 @@ struct WriterObjects: Hashable, Sendable {
   var name: String { "writer-\(writer)" }
   private func item(_ number: Int) -> String { "Item/\(writer)-\(number)" }
 
-  /// How many objects there are: the group, the list, the halves, the counters, and what comes and goes.
+  /// The number of objects: the group, the list, the halves, the counters, the items and the entries.
   var objectCount: Int { 4 + counters.count + items.count + entries.count }
 
   /// The sum of the counters.
   var total: Int { counters.reduce(0, +) }
 
-  /// What the objects are after a step. Names that the server makes are not known yet.
+  /// Returns the objects after a step. Names that the server makes are not known yet.
   func after(_ step: WriteStep) -> WriterObjects {
     var objects = self
     switch step {
@@ -73,7 +73,7 @@ struct WriterObjects: Hashable, Sendable {
     return objects
   }
 
-  /// The objects with `@revision` of their own that a step touches and that are there after it.
+  /// Returns the objects with an `@revision` of their own that a step touches and that exist after it.
   private func touched(by step: WriteStep) -> [String] {
     switch step {
     case .count(let index): [counter(index)]
@@ -104,7 +104,7 @@ struct WriterObjects: Hashable, Sendable {
 // MARK: Requests
 
 extension WriterObjects {
-  /// Makes the writer's objects.
+  /// The request that creates the writer's objects.
   var founding: WireRequest {
     var operations = [
       #"{"op":"create","object":"\#(group)","value":{}}"#,
@@ -118,7 +118,7 @@ extension WriterObjects {
     return transaction(operations)
   }
 
-  /// Asks for a step.
+  /// Returns the request for a step.
   func request(_ step: WriteStep) -> WireRequest {
     switch step {
     case .count(let index):
@@ -189,7 +189,7 @@ extension WriterObjects {
 // MARK: Responses
 
 extension WriterObjects {
-  /// The objects after a step that was acknowledged, with its revision and the names that the server made.
+  /// Returns the objects after a step that was acknowledged, with its revision and the names that the server made.
   func acknowledging(_ step: WriteStep, _ response: WireResponse) -> WriterObjects {
     var objects = after(step)
     guard let revision = Cursor(of: response)?.revision else { return objects }
@@ -215,14 +215,14 @@ extension WriterObjects {
     return objects
   }
 
-  /// Takes the names of the entries from the list as the server has it.
+  /// Sets the names of the entries from the server's list.
   mutating func learnEntries(_ list: Value) {
     let names = list.items
     guard names.count == entries.count else { return }
     for (index, name) in names.enumerated() { entries[index].reference = entries[index].reference ?? name.text }
   }
 
-  /// The objects whose revision shows when a step was done; none for a deletion.
+  /// Returns the objects whose revision shows when a step was done; none for a deletion.
   func revised(by step: WriteStep) -> [String] {
     var references = touched(by: step)
     switch step {
@@ -233,7 +233,7 @@ extension WriterObjects {
     return references
   }
 
-  /// The same objects with the names and revisions that were read.
+  /// Returns the same objects with the names and revisions that were read.
   func adopting(_ read: WriterObjects) -> WriterObjects {
     var objects = self
     objects.items = read.items
@@ -246,7 +246,7 @@ extension WriterObjects {
 // MARK: Reading
 
 extension WriterObjects {
-  /// Reads all of a writer's objects, which are not written meanwhile. Throws where they contradict each other.
+  /// Reads all of a writer's objects, which are not written meanwhile. Throws if they contradict each other.
   static func read(writer: Int, over connection: WireConnection) throws -> WriterObjects {
     var objects = WriterObjects(writer: writer)
     func get(_ path: String) throws -> Value { try connection.must(WireRequest("GET", path)).json }
@@ -284,8 +284,8 @@ extension WriterObjects {
     return objects
   }
 
-  /// Where this, which was read, is another than what is known; nil where it is the same. Names that are not known are
-  /// taken as they come.
+  /// Returns a difference between these objects, which were read, and the known ones; nil if there is none. Unknown
+  /// names are accepted.
   func difference(from known: WriterObjects) -> String? {
     func same(_ read: [Member], _ known: [Member]) -> Bool {
       read.count == known.count
@@ -307,24 +307,24 @@ extension WriterObjects {
   }
 }
 
-/// One write of the crash test: what becomes of a writer's objects, and how the server is asked for it.
+/// One write of the crash test: its effect on a writer's objects, and its request.
 enum WriteStep: Hashable, Sendable {
   /// Adds one to a counter, by setting its key path.
   case count(Int)
   /// Moves an amount from one half to the other, in one transaction.
   case transfer(Int)
-  /// Creates an item, under a name of the writer's or, by POST, of the server's.
+  /// Creates an item, under a name made by the writer or, by POST, one made by the server.
   case create(isNamed: Bool)
-  /// Deletes the item at a place.
+  /// Deletes the item at an index.
   case delete(Int)
-  /// Puts so many new entries into the list, from an index on.
+  /// Inserts a number of new entries into the list at an index.
   case insert(count: Int, at: Int)
-  /// Takes the entry at an index out of the list and deletes it.
+  /// Removes the entry at an index from the list, and deletes it.
   case remove(Int)
-  /// All at once, in one transaction: a counter, both halves, an item that goes, one that comes, an entry.
+  /// Makes several changes in one transaction: a counter, both halves, a deleted item, a created one, an entry.
   case all(counter: Int, amount: Int)
 
-  /// A step that a writer can take from where its objects are.
+  /// Returns a random step that is possible with a writer's objects.
   static func random(from objects: WriterObjects, using random: inout SplitMix64) -> WriteStep {
     let counter = Int.random(in: 0..<WriterObjects.counterCount, using: &random)
     let amount = Int.random(in: 1...100, using: &random)

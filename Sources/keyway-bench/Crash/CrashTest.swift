@@ -117,7 +117,7 @@ final class CrashTest {
     ledger.violation("the server ended with status \(status), not \(expected); see \(plan.logFile)")
   }
 
-  /// Waits until the number of the store's files changes; only briefly, since it need not.
+  /// Waits until the set of the store's files changes; only briefly, since it need not.
   private func awaitTidying() {
     let before = storeFiles()
     _ = Deadline(seconds: 0.5).awaits(pauseMicroseconds: 200) { storeFiles() != before }
@@ -243,7 +243,7 @@ struct CrashPlan: Hashable, Sendable {
 private enum ServerEnding: Hashable, Sendable, CaseIterable {
   /// SIGKILL at any moment.
   case killed
-  /// SIGKILL when the number of the store's files has just changed: a snapshot is made, or an old one is deleted.
+  /// SIGKILL when the set of the store's files has just changed: a snapshot is made, or an old one is deleted.
   case killedWhileTidying
   /// SIGTERM, and time to drain.
   case drained

@@ -6,7 +6,7 @@ import Histogram
 import Support
 import TestKit
 
-/// `keyway-bench durable`: durable writes, beside other servers on the same disk.
+/// `keyway-bench durable`: durable writes, compared with other servers on the same disk.
 struct BenchDurableCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "durable",
@@ -79,7 +79,7 @@ struct BenchDurableCommand: AsyncParsableCommand {
     let options = self
     try await Interruption.cancelling {
       do {
-        // Blocks its thread for as long as the benchmark takes; nothing else of this process wants one.
+        // Blocks its thread for the duration of the benchmark; nothing else in this process needs a thread.
         try options.report.show(try DurableRun.run(options))
       } catch {
         try Task.checkCancellation()
@@ -89,21 +89,22 @@ struct BenchDurableCommand: AsyncParsableCommand {
   }
 }
 
-/// One benchmark of durable writes: every server on one disk, all in turn, round after round.
+/// One benchmark of durable writes: all servers are on one disk, and are measured in turn, round after round.
 private enum DurableRun {
-  /// How long each loop runs before it is measured.
+  /// The time that each loop runs before it is measured, in seconds.
   private static let warmUpSeconds = 0.3
-  /// How long the disk alone is measured, in each of two ways and in each round.
+  /// The time for which the disk alone is measured, in each of two ways and in each round, in seconds.
   private static let diskSeconds = 0.25
-  /// How long everything rests between two measurements: what one server left to be done shall not slow the next.
+  /// The pause between two measurements, in microseconds, so that the remaining work of one server does not slow the
+  /// next.
   private static let restMicroseconds: UInt32 = 200_000
 
-  /// Runs the benchmark to its end, or to the first thing that makes its figures worthless.
+  /// Runs the benchmark to its end, or until something makes its figures worthless.
   static func run(_ options: BenchDurableCommand) throws -> DurableReport {
     let directory = try ScratchDirectory(in: options.directory)
     var running: [RunningPeer] = []
     defer {
-      // First the servers end, then their data goes.
+      // End the servers before their data is removed.
       running.removeAll()
       directory.remove()
     }
@@ -138,7 +139,7 @@ private enum DurableRun {
     return round
   }
 
-  /// One measurement; gives the figures of each lane.
+  /// Performs one measurement, and returns the figures of each lane.
   private static func measure(
     _ lanes: [ClosedLoop.Lane], _ options: BenchDurableCommand, _ peers: [RunningPeer]
   ) throws -> [DurableReport.Load] {
@@ -152,22 +153,22 @@ private enum DurableRun {
   }
 }
 
-/// How long a disk takes to keep a block: what bounds everything that waits for it.
+/// The time that a disk takes to store a block durably: a lower bound for everything that waits for it.
 struct DiskProbe: Hashable, Sendable {
-  /// A block at the end of a file that grows, and its `fdatasync`.
+  /// The time to append a block to a growing file, with `fdatasync`.
   var append = Latency()
-  /// A block in place of another that was written before, and its `fdatasync`.
+  /// The time to overwrite a block that was written before, with `fdatasync`.
   var overwrite = Latency()
 
-  /// What is written at once.
+  /// The size of a block, in bytes.
   static let blockBytes = 4096
-  /// How far a file grows.
+  /// The maximum size of the file, in blocks.
   private static let maximumBlocks = 8192
 
-  /// The figures of nothing.
+  /// Creates figures without measurements.
   init() {}
 
-  /// Measures with a file in `directory` for so long each, and removes it.
+  /// Measures both ways with a file in `directory`, for `seconds` each, and removes the file.
   init(directory: String, seconds: Double) throws {
     let path = directory + "/disk-probe"
     let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL, 0o600)
@@ -181,8 +182,8 @@ struct DiskProbe: Hashable, Sendable {
     (overwrite, _) = try Self.measure(descriptor, seconds: seconds, blocks: blocks)
   }
 
-  /// Writes one block after the other, from the first again behind the last; gives how many of them were written. Where
-  /// the time is up before the last, that is fewer.
+  /// Writes one block after the other, and starts again at the first after the last. Returns the number of blocks that
+  /// were written, which is smaller if the time is up before the last one.
   private static func measure(
     _ descriptor: Int32, seconds: Double, blocks: Int
   ) throws -> (latency: Latency, blocks: Int) {
@@ -204,13 +205,13 @@ struct DiskProbe: Hashable, Sendable {
 
 /// The CPU time that all processes had used at a moment.
 struct CPUTimes: Hashable, Sendable {
-  /// How many cores were busy between two moments, and for whom.
+  /// The number of cores that were busy between two moments, by user.
   struct Cores: Hashable, Sendable {
-    /// For the servers.
+    /// The cores that the servers used.
     var servers = 0.0
-    /// For the load generator.
+    /// The cores that the load generator used.
     var generator = 0.0
-    /// For all other processes, the kernel's own threads too.
+    /// The cores that all other processes used, including the kernel's threads.
     var others = 0.0
   }
 
@@ -219,7 +220,7 @@ struct CPUTimes: Hashable, Sendable {
   private var generator: Double
   private var machine: Double
 
-  /// What it is now.
+  /// Returns the present CPU times.
   static func now(of peers: [RunningPeer]) throws -> CPUTimes {
     var servers = 0.0
     for pid in peers.flatMap(\.pids) { servers += try ProcessFigures(pid: pid).cpuSeconds }
@@ -228,30 +229,30 @@ struct CPUTimes: Hashable, Sendable {
       generator: try ProcessFigures(pid: Int(getpid())).cpuSeconds, machine: try MachineLoad.now().busySeconds)
   }
 
-  /// What was used since `earlier`.
+  /// Returns the cores used since `earlier`.
   func cores(since earlier: CPUTimes) -> Cores {
     let seconds = max(Double(moment - earlier.moment) / 1e9, 1e-9)
     var cores = Cores(
       servers: (servers - earlier.servers) / seconds, generator: (generator - earlier.generator) / seconds)
-    // Each clock has ticks of 10 ms.
+    // Never negative: each clock has a resolution of 10 ms.
     cores.others = max(0, (machine - earlier.machine) / seconds - cores.servers - cores.generator)
     return cores
   }
 }
 
-/// What all processes of the machine used, from /proc: what another program does to a measurement shows in it.
+/// The CPU time of all processes of the machine, from /proc: it reveals how other programs affect a measurement.
 struct MachineLoad: Hashable, Sendable {
-  /// The time that all cores were busy since the machine started, waiting for disks not counted.
+  /// The time that all cores were busy since the machine started, in seconds, without waiting for disks.
   var busySeconds: Double
 
-  /// What it is now.
+  /// Reads the present figure.
   static func now() throws -> MachineLoad {
     guard let text = try? String(contentsOfFile: "/proc/stat", encoding: .utf8), let load = MachineLoad(stat: text)
     else { throw LoopbackError("/proc/stat cannot be read") }
     return load
   }
 
-  /// The first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, …, in ticks.
+  /// Reads the first line of /proc/stat (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, …, in ticks.
   init?(stat: String, ticksPerSecond: Int = sysconf(Int32(_SC_CLK_TCK))) {
     let fields = stat.prefix { !$0.isNewline }.split(separator: " ")
     guard fields.count > 7, fields[0] == "cpu" else { return nil }

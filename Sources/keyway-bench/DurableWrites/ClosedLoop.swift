@@ -4,33 +4,34 @@ import Support
 import TestKit
 
 /// A closed-loop load generator: connections on one thread's epoll set, each of which sends its next request when it
-/// has the answer to the last.
+/// has the answer to the last one.
 ///
-/// Like an audience it is to cost as little as it can: one `send` and one `read` for each request, nothing allocated
-/// for it, and one look at the clock for each answer.
+/// Like an audience, it must cost as little as possible: one `send` and one `read` for each request, no allocation, and
+/// one reading of the clock for each answer.
 struct ClosedLoop: ~Copyable {
-  /// Connections that do the same.
+  /// A group of connections that do the same.
   struct Lane {
-    /// What errors call the server.
+    /// The name of the server in errors.
     var name: String
-    /// Where the server is.
+    /// The address of the server.
     var address: SocketAddress
-    /// How many there are.
+    /// The number of connections.
     var connections: Int
-    /// What they send, shared out among them: no two connections send the same one while there are enough.
+    /// The requests, divided among the connections: no two connections send the same one as long as there are enough.
     var requests: [NumberedRequest]
-    /// How long the body of a good answer is, where the status alone does not show that it is good.
+    /// The length of the body of a successful answer, in bytes, if the status alone does not show success; otherwise
+    /// nil.
     var answerBytes: Int?
   }
 
-  /// How long an answer may take.
+  /// The time limit for an answer, in seconds.
   private static let answerSeconds = 15
   private static let bufferBytes = 64 << 10
 
   private struct Member {
     var lane: Int
     var descriptor: Int32
-    /// The first of its requests, and the one that is sent next.
+    /// The index of its first request, and of the next one to send.
     var first: Int
     var next: Int
     var sent: UInt64 = 0
@@ -46,9 +47,9 @@ struct ClosedLoop: ~Copyable {
   private var number: UInt64 = 0
   private var waiting = 0
 
-  /// Connects all.
+  /// Creates a load generator, and connects all its connections.
   init(_ lanes: [Lane]) throws {
-    // Nothing noncopyable may be half there.
+    // Kept in local variables first, since an error must not leave a noncopyable value partially initialized.
     let epoll = try Epoll()
     var members: [Member] = []
     do {
@@ -75,14 +76,14 @@ struct ClosedLoop: ~Copyable {
     buffer.deallocate()
   }
 
-  /// Sends for so long, waits for the last answers, and gives how many came to each lane after the warm-up and how long
-  /// they took, without what that took of the cores. Every answer has to be a 2xx.
+  /// Sends requests for `seconds` after the warm-up, and waits for the last answers. Returns for each lane the number
+  /// of answers after the warm-up and their times, without the cores used. Every answer must be a 2xx.
   mutating func run(warmUpSeconds: Double, seconds: Double) throws -> [DurableReport.Load] {
     let start = SystemClock.now()
     let counted = start + UInt64(warmUpSeconds * 1e9)
     let end = counted + UInt64(seconds * 1e9)
     var histograms = lanes.map { _ in Latency.histogram() }
-    // Other runs wrote other numbers.
+    // A start that differs from the numbers of other runs.
     number = start / 1000
     for index in members.indices { try send(index, at: SystemClock.now()) }
     var last = start
@@ -122,7 +123,7 @@ struct ClosedLoop: ~Copyable {
     lanes[lane].requests[request].set(number)
     let descriptor = members[index].descriptor
     let bytes = lanes[lane].requests[request].bytes
-    // So few bytes always fit into a socket buffer that the last answer shows to be empty.
+    // The request is so short that it always fits into the socket buffer, which is empty after the last answer.
     let count = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
     guard count == bytes.count else { throw LoopbackError(call: "send to \(lanes[lane].name)") }
     members[index].sent = now
@@ -132,7 +133,7 @@ struct ClosedLoop: ~Copyable {
     members[index].next = next < lanes[lane].requests.count ? next : members[index].first
   }
 
-  /// Whether the connection has its answer.
+  /// Reads from a connection. Returns true if its answer is complete.
   private mutating func read(_ index: Int) throws -> Bool {
     let name = lanes[members[index].lane].name
     let count = recv(members[index].descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
@@ -152,17 +153,18 @@ struct ClosedLoop: ~Copyable {
   }
 }
 
-/// A request that is sent again and again, each time with another number in it: what is written differs, and is always
-/// as long.
+/// A request that is sent again and again, each time with another number in it: the written values differ, and all have
+/// the same length.
 struct NumberedRequest: Hashable, Sendable {
-  /// The digits of the number.
+  /// The number of digits.
   static let digitCount = 12
 
-  /// The request as it is sent next.
+  /// The bytes of the next request.
   private(set) var bytes: [UInt8]
   private let place: Int?
 
-  /// A request whose first run of `digitCount` question marks is where the number goes; without one it never changes.
+  /// Creates a request; its number replaces the first run of `digitCount` question marks. Without one, the request
+  /// never changes.
   init(_ text: String) {
     bytes = Array(text.utf8)
     let mark = [UInt8](repeating: UInt8(ascii: "?"), count: Self.digitCount)
@@ -171,7 +173,7 @@ struct NumberedRequest: Hashable, Sendable {
     set(0)
   }
 
-  /// Puts the last digits of `number` into its place.
+  /// Sets the number in the request to the last digits of `number`.
   mutating func set(_ number: UInt64) {
     guard let place else { return }
     var rest = number
@@ -182,16 +184,16 @@ struct NumberedRequest: Hashable, Sendable {
   }
 }
 
-/// Reads answers of HTTP/1.1 off a connection, wherever the pieces begin and end, and keeps nothing of them but the
-/// status and the length: it runs for every answer of a load generator, on the cores of the server that is measured.
+/// A scanner of HTTP/1.1 answers, however the bytes are split into pieces. It keeps only the status and the length of
+/// an answer: it runs for every answer of a load generator, on the cores of the server that is measured.
 struct AnswerScanner: Hashable, Sendable {
-  /// What has come so far.
+  /// The result of scanning bytes.
   enum Outcome: Hashable, Sendable {
     /// A part of an answer.
     case unfinished
-    /// One whole answer, and nothing behind it.
+    /// One complete answer, and nothing after it.
     case answer(status: Int, bodyBytes: Int)
-    /// No answer that this reads: the length of the body has to be in the head.
+    /// Not an answer that this scanner supports: the length of the body must be in the head.
     case malformed
   }
 
@@ -200,9 +202,9 @@ struct AnswerScanner: Hashable, Sendable {
   }
 
   private static let lengthName = Array("content-length:".utf8)
-  /// A longer body than this is none that a benchmark asks for.
+  /// The maximum length of a body, in bytes; no benchmark requests a longer one.
   private static let maximumBodyBytes = 1 << 20
-  /// Where the status code is in `HTTP/1.1 200 OK`.
+  /// The position of the status code in `HTTP/1.1 200 OK`.
   private static let codePlaces = 9..<12
 
   private var place = Place.statusLine
@@ -211,7 +213,7 @@ struct AnswerScanner: Hashable, Sendable {
   private var bodyBytes: Int?
   private var left = 0
 
-  /// Takes in what comes next. After an answer it is ready for another; after a malformed one it is of no use.
+  /// Scans the next bytes. After an answer, the scanner is ready for another; after a malformed one, it is unusable.
   mutating func take(_ bytes: UnsafeBufferPointer<UInt8>) -> Outcome {
     var position = 0
     while position < bytes.count {
@@ -226,7 +228,7 @@ struct AnswerScanner: Hashable, Sendable {
       if place == .body, left == 0 {
         let answer = Outcome.answer(status: status, bodyBytes: bodyBytes ?? 0)
         self = AnswerScanner()
-        // There was no second request.
+        // Excess bytes are malformed, since there was no second request.
         return position == bytes.count ? answer : .malformed
       }
     }
@@ -237,7 +239,7 @@ struct AnswerScanner: Hashable, Sendable {
     defer { column += 1 }
     switch (place, byte) {
     case (_, UInt8(ascii: "\r")):
-      // Counts for nothing: an empty line is one where nothing else came.
+      // Ignored, so that a line with nothing else is empty.
       column -= 1
     case (.statusLine, UInt8(ascii: "\n")):
       guard (100...599).contains(status) else { return false }
@@ -250,7 +252,7 @@ struct AnswerScanner: Hashable, Sendable {
       guard let digit = Self.digit(byte) else { return false }
       status = status * 10 + digit
     case (.fieldName, _):
-      // Letters in either case; a colon keeps its bits.
+      // Compares letters without regard to case; a colon is not changed by this.
       guard byte | 0x20 == Self.lengthName[column] else {
         place = .otherField
         break

@@ -10,23 +10,23 @@ struct DurableReport: BenchmarkReport {
     var cores = CPUTimes.Cores()
   }
 
-  /// Which server was measured, with how many connections.
+  /// The measured server, and the number of connections.
   struct Subject: Hashable, Sendable {
     var peer: WritePeer.Kind
     var connections: Int
   }
 
-  /// What was measured one after the other.
+  /// The measurements of one round, in order.
   struct Round: Hashable, Sendable {
     var disk = DiskProbe()
     var writes: [Subject: Load] = [:]
-    /// Reads of Keyway while nothing is written.
+    /// The reads of Keyway while nothing is written.
     var readsAlone: Load?
-    /// Reads of Keyway while others write, and those writes.
+    /// The reads of Keyway while others write, and those writes.
     var readsWhileWriting: Load?
     var writesWhileReading: Load?
 
-    /// Keyway's writes as a multiple of those of another; nil where one of them was not measured.
+    /// Returns Keyway's writes as a multiple of those of another server; nil if one of them was not measured.
     func ratio(to peer: WritePeer.Kind, connections: Int) -> Double? {
       guard let ours = writes[Subject(peer: .keyway, connections: connections)],
         let theirs = writes[Subject(peer: peer, connections: connections)], theirs.perSecond > 0
@@ -34,7 +34,7 @@ struct DurableReport: BenchmarkReport {
       return ours.perSecond / theirs.perSecond
     }
 
-    /// Reads while others write, as a part of those while nothing is written.
+    /// The reads while others write, as a fraction of those while nothing is written; nil if not measured.
     var readRatio: Double? {
       guard let readsAlone, let readsWhileWriting, readsAlone.perSecond > 0 else { return nil }
       return readsWhileWriting.perSecond / readsAlone.perSecond
@@ -52,9 +52,9 @@ struct DurableReport: BenchmarkReport {
 // MARK: Sections, the same as text and as JSON
 
 extension DurableReport {
-  /// One thing that was measured once in each round.
+  /// A quantity that was measured once in each round.
   struct Series: Hashable, Sendable {
-    /// What a person reads.
+    /// The title in the text.
     var title: String
     /// Its name in the JSON object.
     var name: String
@@ -63,14 +63,14 @@ extension DurableReport {
     func median<Number: Comparable>(_ figure: (Load) -> Number) -> Number? { loads.map(figure).median }
   }
 
-  /// One ratio in each round.
+  /// A ratio of each round.
   struct Ratios: Hashable, Sendable {
     var title: String
     var name: String
     var values: [Double]
   }
 
-  /// The measurements, those that were not made left out.
+  /// The measurements, without those that were not made.
   var series: [Series] {
     var result: [Series] = []
     for count in connectionCounts {
@@ -91,7 +91,7 @@ extension DurableReport {
     return result.filter { !$0.loads.isEmpty }
   }
 
-  /// The ratios, those that are not known left out.
+  /// The ratios, without those that are not known.
   var ratios: [Ratios] {
     var result: [Ratios] = []
     for count in connectionCounts {
@@ -117,7 +117,7 @@ extension DurableReport {
 // MARK: Text and JSON
 
 extension DurableReport {
-  /// Of everything the median and all rounds.
+  /// The median and all rounds of everything.
   var json: Value {
     var object: JSONObject = [
       "disk": .object([
@@ -139,7 +139,7 @@ extension DurableReport {
     return .object(object)
   }
 
-  /// Medians, and all rounds in parentheses.
+  /// The medians, and all rounds in parentheses.
   var text: String {
     var lines = [
       "disk, \(DiskProbe.blockBytes) bytes and fdatasync, µs: append \(Self.text(rounds.map(\.disk.append))), "

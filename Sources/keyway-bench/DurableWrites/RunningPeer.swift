@@ -1,33 +1,33 @@
 import Foundation
 import TestKit
 
-/// A server that was started for a benchmark; it ends when nothing holds this any more.
+/// A server that was started for a benchmark. It ends when the last reference to it goes.
 struct RunningPeer {
-  /// How long it may take to come up.
+  /// The time limit for its start, in seconds.
   private static let readySeconds = 30.0
 
-  /// What it is sent.
+  /// The description of the server and of its requests.
   let peer: WritePeer
-  /// All that work for it.
+  /// The processes of the server.
   private let processes: [ChildProcess]
 
-  /// The numbers of the processes that work for it.
+  /// The process ids of the server.
   var pids: [Int] { processes.map { Int($0.pid) } }
 
-  /// So many connections that write.
+  /// Returns a lane of connections that write.
   func writing(_ connections: Int) -> ClosedLoop.Lane {
     ClosedLoop.Lane(
       name: peer.kind.rawValue, address: peer.address, connections: connections, requests: peer.writes,
       answerBytes: peer.answerBytes)
   }
 
-  /// So many connections that read.
+  /// Returns a lane of connections that read.
   func reading(_ connections: Int) -> ClosedLoop.Lane {
     ClosedLoop.Lane(
       name: peer.kind.rawValue, address: peer.address, connections: connections, requests: peer.reads)
   }
 
-  /// Starts a server, with its data in `directory`, and waits until it serves; nil where it is not installed.
+  /// Starts a server, with its data in `directory`, and waits until it serves; nil if it is not installed.
   static func start(
     _ kind: WritePeer.Kind, _ options: BenchDurableCommand, in directory: ScratchDirectory
   ) throws -> RunningPeer? {
@@ -79,7 +79,8 @@ struct RunningPeer {
     ]
   }
 
-  /// As its package configures it, but for the addresses, the log and connections to Redis for each of its threads.
+  /// Writes a configuration of webdis like that of its package, except for the addresses, the log and connections to
+  /// Redis for each of its threads.
   private static func webdis(port: UInt16, redisPort: UInt16, in directory: ScratchDirectory) throws -> [String] {
     let settings = """
       {"redis_host": "127.0.0.1", "redis_port": \(redisPort), "http_host": "127.0.0.1", "http_port": \(port),
@@ -90,31 +91,32 @@ struct RunningPeer {
   }
 }
 
-/// A server whose durable writes are measured: what it is sent.
+/// A server whose durable writes are measured, and the requests that it receives.
 struct WritePeer: Hashable, Sendable {
-  /// The servers that there are.
+  /// The kinds of servers.
   enum Kind: String, CaseIterable, Sendable {
-    /// This one.
+    /// Keyway itself.
     case keyway
     /// etcd 3.4, through its JSON gateway.
     case etcd
-    /// Redis that syncs its append-only file before it answers, behind webdis.
+    /// Redis, which syncs its append-only file before it answers, behind webdis.
     case webdis
   }
 
-  /// Which it is.
+  /// The kind of the server.
   let kind: Kind
-  /// Where it is.
+  /// The address of the server.
   let address: SocketAddress
-  /// How many keys are written.
+  /// The number of keys that are written.
   let keys: Int
-  /// How long a value is.
+  /// The size of a value, in bytes.
   let sizeBytes: Int
 
-  /// The answers of webdis have the status 200 also where Redis refuses: `{"SET":[true,"OK"]}` is the good one.
+  /// The length of a successful answer's body, in bytes, for webdis only: its answers have the status 200 even if Redis
+  /// refuses, and `{"SET":[true,"OK"]}` means success.
   var answerBytes: Int? { kind == .webdis ? 19 : nil }
 
-  /// Makes the objects that are set, or does anything that succeeds as soon as the server is up.
+  /// Creates the objects that are set, or sends any request that succeeds once the server is up.
   fileprivate func prepare() throws {
     let connection = try WireConnection(address, timeoutSeconds: 5)
     switch kind {
@@ -124,10 +126,10 @@ struct WritePeer: Hashable, Sendable {
     }
   }
 
-  /// Sets each key once: a value of `sizeBytes` with a number in it.
+  /// The requests that set each key once, to a value of `sizeBytes` with a number in it.
   var writes: [NumberedRequest] { (0..<keys).map { numbered(put($0, number: Self.number)) } }
 
-  /// Reads each key once; only of Keyway.
+  /// The requests that read each key once; for Keyway only.
   var reads: [NumberedRequest] {
     (0..<keys).map { numbered(WireRequest("GET", Self.objectPath($0) + "/text")) }
   }
@@ -139,7 +141,7 @@ struct WritePeer: Hashable, Sendable {
     switch kind {
     case .keyway: return .setting(Self.objectPath(key) + "/text", "\"\(number)\(filling)\"")
     case .etcd:
-      // Digits are also digits of base64: those in front of the value's text make other bytes, and as many.
+      // Decimal digits are valid in base64 too: digits before the value's text change its bytes, but not its length.
       let value = Self.base64(String(repeating: "x", count: sizeBytes)).dropFirst(number.count)
       let body = #"{"key":"\#(Self.base64("bench/\(key)"))","value":"\#(number)\#(value)"}"#
       return WireRequest("POST", "/v3/kv/put", body: body)

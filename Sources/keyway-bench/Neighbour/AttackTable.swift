@@ -3,13 +3,12 @@ import Glibc
 import Support
 import TestKit
 
-/// Everything that the neighbour can do.
+/// All attacks of the neighbour.
 enum AttackTable {
-  /// The attacks in the order of the report; the first is for comparison, the last a mixture
-  /// of the others.
+  /// The attacks in the order of the report. The first is for comparison, the last a mixture of the others.
   static let all: [any Attack] = [ProcessorAttack()] + single + [MixedAttack(attacks: single)]
 
-  /// Those of that name; all where none is named. Nil where a name is unknown.
+  /// Returns the attacks with the given names, or all if there are none; nil if a name is unknown.
   static func named(_ names: [String]) -> [any Attack]? {
     guard !names.isEmpty else { return all }
     let found = names.compactMap { name in all.first { $0.name == name } }
@@ -89,7 +88,7 @@ enum AttackTable {
 
   private static let padding = String(repeating: "p", count: 10_000)
 
-  /// A filter that differs each time and takes many steps.
+  /// Returns a filter that differs each time and takes many steps to evaluate.
   private static func costly(_ random: inout SplitMix64) -> String {
     "lastName.matches('^(L|[0-9])*\(Int.random(in: 0..<1_000_000, using: &random))$') || salary >= 0.0"
   }
@@ -112,22 +111,23 @@ enum AttackTable {
   }
 }
 
-/// One thing that the neighbour does to the others: a row of the table of attacks.
+/// An attack of the neighbour on the others: a row of the table of attacks.
 protocol Attack: Sendable {
   /// Its name on the command line and in the report.
   var name: String { get }
-  /// What the neighbour does, as a sentence about it.
+  /// A description of the neighbour's actions, as a verb phrase.
   var summary: String { get }
 
-  /// One request or connection of it. Called again and again, on several threads at once, until the attack is over.
+  /// Performs one step: a request or a connection. Called again and again, on several threads at once, until the attack
+  /// is over.
   func step(_ neighbour: Neighbour, _ random: inout SplitMix64)
 }
 
-/// An attack by requests that cost more than they look.
+/// An attack with requests that cost more than they seem to.
 private struct RequestAttack: Attack {
   let name: String
   let summary: String
-  /// Makes one of the requests.
+  /// Returns one of the requests.
   let request: @Sendable (_ random: inout SplitMix64) -> WireRequest
 
   func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
@@ -135,13 +135,13 @@ private struct RequestAttack: Attack {
   }
 }
 
-/// Opens streams and never reads from them.
+/// An attack that opens streams and never reads from them.
 private struct StreamAttack: Attack {
   let name: String
   let summary: String
-  /// Gives the path of a stream.
+  /// Returns the path of a stream.
   let target: @Sendable (_ neighbour: Neighbour, _ random: inout SplitMix64) -> String
-  /// What is written now and then so that the streams have something to tell; nil for nothing.
+  /// Returns a write that is made now and then so that the streams have changes to report; nil for no writes.
   var write: (@Sendable (_ random: inout SplitMix64) -> WireRequest)?
 
   func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
@@ -153,12 +153,12 @@ private struct StreamAttack: Attack {
   }
 }
 
-/// Fills the store until it is refused, makes some room, and goes on.
+/// An attack that fills the store until writes are refused, makes some room, and goes on.
 private struct FillAttack: Attack {
   let name = "filling"
   let summary = "puts objects of 1 MB until it is refused, nested arrays among them, deletes some, and goes on"
 
-  /// One refusal in so many is followed by deletions, of so many objects.
+  /// On average, one refusal in `patience` is followed by `deletions` deletions.
   private static let patience = 4
   private static let deletions = 3
 
@@ -196,7 +196,7 @@ private struct FillAttack: Attack {
   ]
 }
 
-/// Asks for long answers and does not read them.
+/// An attack that requests long answers and does not read them.
 private struct UnreadAttack: Attack {
   let name = "unread"
   let summary = "asks for answers of 1 MB on many connections, and reads none"
@@ -208,7 +208,7 @@ private struct UnreadAttack: Attack {
   }
 }
 
-/// Sends bodies without their ends.
+/// An attack that sends incomplete bodies.
 private struct BodyAttack: Attack {
   let name = "bodies"
   let summary = "sends 1 MB of a body on many connections, and never the last byte"
@@ -223,7 +223,7 @@ private struct BodyAttack: Attack {
   }
 }
 
-/// Takes connections and does nothing with them.
+/// An attack that opens connections and does nothing with them.
 private struct ConnectionAttack: Attack {
   let name = "connections"
   let summary = "opens as many connections as it can, and sends half a request on each"
@@ -233,7 +233,7 @@ private struct ConnectionAttack: Attack {
   }
 }
 
-/// Binds many cells to one long text, and writes it.
+/// An attack that binds many cells to one long text, and writes it.
 private struct CellAttack: Attack {
   let name = "cells"
   let summary = "binds 100 cells, 64 times each, to one text of 1 MB, and writes that text"
@@ -255,17 +255,17 @@ private struct CellAttack: Attack {
   }
 }
 
-/// Streams with 1,000 cells on aggregates of the large department's employees: distinct names, which are worked out
-/// anew from all of them, and the least and the greatest.
+/// An attack with streams of 1,000 cells on aggregates of the large department's employees: distinct names, which are
+/// recomputed from all of them, and the minimum and the maximum.
 private struct AggregateAttack: Attack {
   let name: String
   let summary: String
-  /// In how many of 100 steps an employee is renamed, and not a stream opened.
+  /// The percentage of steps that rename an employee instead of opening a stream.
   let writePercent: Int
   /// The options of the cells.
   let options: String
 
-  /// Keeps streams with such cells, and renames employees: each commit concerns all cells.
+  /// Keeps streams with such cells, and renames employees: each commit affects all cells.
   static let observing = AggregateAttack(
     name: "aggregates", summary: "binds 1,000 cells to aggregates of a large collection, and renames its members",
     writePercent: 90, options: #"["old","new"]"#)
@@ -296,7 +296,7 @@ private struct AggregateAttack: Attack {
   }
 }
 
-/// Sends what is nearly HTTP.
+/// An attack with almost valid HTTP.
 private struct NoiseAttack: Attack {
   let name = "noise"
   let summary = "sends requests with some bytes changed, on a connection each"
@@ -311,8 +311,8 @@ private struct NoiseAttack: Attack {
   }
 }
 
-/// Asks for nothing: what the others notice is what a program on the same machine costs them that uses the processors
-/// as much as an attacker does.
+/// Not an attack: it sends no requests, and shows what it costs the others if a program on the same machine uses the
+/// processors as much as an attacker does.
 private struct ProcessorAttack: Attack {
   let name = "processors"
   let summary = "keeps the processors busy and asks the server for nothing, for comparison"
@@ -322,11 +322,11 @@ private struct ProcessorAttack: Attack {
   }
 }
 
-/// Does all of the others at random.
+/// An attack that performs steps of all others at random.
 private struct MixedAttack: Attack {
   let name = "mixture"
   let summary = "does all of the above, at random"
-  /// What it chooses from.
+  /// The attacks that it chooses from.
   let attacks: [any Attack]
 
   func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {

@@ -3,7 +3,7 @@ import Foundation
 import KeyValueModel
 import TestKit
 
-/// `keyway-bench neighbour`: what one hostile client costs the others.
+/// `keyway-bench neighbour`: the cost of one hostile client to the others.
 struct BenchNeighbourCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "neighbour",
@@ -90,7 +90,7 @@ struct BenchNeighbourCommand: ParsableCommand {
 
   @OptionGroup var report: ReportOptions
 
-  /// The same bound in bytes; nil for none.
+  /// The limit `ulimitV` in bytes; nil if there is none.
   var addressSpaceBytes: Int? { ulimitV == 0 ? nil : ulimitV << 10 }
 
   func validate() throws {
@@ -126,7 +126,7 @@ struct BenchNeighbourCommand: ParsableCommand {
         row = NeighbourReport.Row(attack: attack.name, summary: attack.summary)
         row.failure = "\(error)"
       }
-      // A fifth more for what is no client's: the program, its threads, the allocator.
+      // Another fifth for memory that does not belong to clients: the program, its threads, the allocator.
       row.residentLimit = limit.map { $0 + $0 / 5 }
       all.rows.append(row)
     }
@@ -134,15 +134,15 @@ struct BenchNeighbourCommand: ParsableCommand {
   }
 }
 
-/// What the others noticed of each attack.
+/// The effects of each attack on the others.
 struct NeighbourReport: BenchmarkReport {
-  /// Some time, with or without the attack.
+  /// A phase with or without the attack.
   struct Phase {
     var reads = BystanderClients.Outcome()
     var writes = BystanderClients.Outcome()
     var longestHealthGap = 0.0
 
-    /// How many requests of the others failed.
+    /// The number of failed requests of the others.
     var failed: Int { reads.tally.failed + writes.tally.failed }
 
     var json: Value {
@@ -164,18 +164,18 @@ struct NeighbourReport: BenchmarkReport {
     var attacked = Phase()
     var neighbour = NeighbourTally()
     var largestResidentBytes = 0
-    /// How many streams the others had, how many of them were closed, and how many of the rest do not show what GET
-    /// shows.
+    /// The number of streams of the others, of those that were closed, and of the remaining ones that do not show the
+    /// same value as GET.
     var listeners = 0
     var closedListeners = 0
     var wrongListeners = 0
-    /// How the server ended; nil where it did not.
+    /// A description of how the server ended; nil if it did not.
     var ending: String?
     /// The reason why the server did not start again with the same settings; nil if it did.
     var restartFailure: String?
-    /// Why the attack could not be measured; nil where it could.
+    /// The reason why the attack could not be measured; nil if it was.
     var failure: String?
-    /// What the resident bytes may be; nil where the program has no such bound.
+    /// The limit for the resident memory, in bytes; nil if the program has no such limit.
     var residentLimit: Int?
 
     /// The 99th percentiles under attack, as multiples of those without.
@@ -186,7 +186,7 @@ struct NeighbourReport: BenchmarkReport {
       Double(attacked.latency.p99) / Double(max(calm.latency.p99, 1))
     }
 
-    /// Whether the server lives, within its memory, and the others were served and told everything.
+    /// True if the server is alive and within its memory limit, and the others were served and received everything.
     var isFaultless: Bool {
       ending == nil && restartFailure == nil && failure == nil && attacked.failed == 0 && closedListeners == 0
         && wrongListeners == 0 && largestResidentBytes <= residentLimit ?? .max
@@ -207,11 +207,11 @@ struct NeighbourReport: BenchmarkReport {
     }
   }
 
-  /// For how long a write of the others may wait, in milliseconds: a maximum over it is marked.
+  /// The limit for the latency of others' writes, in milliseconds: a greater maximum is marked.
   private static let writeMilliseconds: Int64 = 250
-  /// For how long `/healthz` may be silent, in milliseconds: what is over it is marked.
+  /// The limit for the time without an answer of `/healthz`, in milliseconds: a longer time is marked.
   private static let healthMilliseconds = 100.0
-  /// How many times the 99th percentile may be what it is without an attack: what is over it is marked.
+  /// The limit for the 99th percentile, as a multiple of that without an attack: a greater one is marked.
   private static let latencyRatio = 2.0
 
   let seed: UInt64
@@ -235,7 +235,7 @@ struct NeighbourReport: BenchmarkReport {
       ]).joined(separator: "\n")
   }
 
-  /// The lines of one attack.
+  /// Returns the lines of one attack.
   private static func text(_ row: Row) -> String {
     if let failure = row.failure { return "\(row.attack): not measured: \(failure)" }
     var lines = ["\(row.attack): \(row.summary)"]

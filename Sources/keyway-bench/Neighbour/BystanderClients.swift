@@ -4,22 +4,22 @@ import Histogram
 import Support
 import TestKit
 
-/// Some of those who are not to notice anything: connections that send requests at a steady rate, and how long the
-/// answers take from when each request was due.
+/// Clients that must not be affected: connections that send requests at a steady rate, and measure the times from when
+/// each request was due to its answer.
 final class BystanderClients: Sendable {
-  /// What they do.
+  /// The load of the clients.
   struct Plan: Sendable {
     var address: SocketAddress
-    /// Connections of all threads together.
+    /// The number of connections of all threads together.
     var connections: Int
     var threads: Int
-    /// Requests a second of all together.
+    /// The number of requests per second of all threads together.
     var rate: Int
-    /// Makes the request of a thread's turn.
+    /// Returns the request for a turn of a thread.
     var request: @Sendable (_ thread: Int, _ turn: Int) -> WireRequest
   }
 
-  /// What came of it.
+  /// The results of the requests.
   struct Outcome: Sendable {
     var tally = NeighbourTally()
     var latency = Latency()
@@ -32,7 +32,7 @@ final class BystanderClients: Sendable {
     var running = 0
   }
 
-  /// How long an answer may take.
+  /// The time limit for an answer, in seconds.
   private static let timeoutSeconds = 10.0
 
   private let plan: Plan
@@ -53,13 +53,13 @@ final class BystanderClients: Sendable {
     }
   }
 
-  /// Sends nothing more, and waits for the last answers.
+  /// Stops sending, and waits for the last answers.
   func stop() {
     state.withLock { $0.isStopped = true }
     _ = Deadline(seconds: Self.timeoutSeconds + 1).awaits { state.withLock { $0.running == 0 } }
   }
 
-  /// What came of it since the last call.
+  /// Returns the results since the last call.
   func takeOutcome() -> Outcome {
     state.withLock { state in
       defer {
@@ -101,7 +101,8 @@ final class BystanderClients: Sendable {
   }
 }
 
-/// Asks `/healthz` every few milliseconds, every tenth time on a new connection, and keeps for how long it was silent.
+/// A probe that requests `/healthz` every few milliseconds, every tenth time on a new connection, and records the
+/// longest time without an answer.
 final class HealthProbe: Sendable {
   private struct State {
     var lastAnswer = SystemClock.now()
@@ -115,16 +116,17 @@ final class HealthProbe: Sendable {
   private let address: SocketAddress
   private let state = Locked(State())
 
-  /// Begins to ask.
+  /// Creates a probe, and starts it.
   init(_ address: SocketAddress) {
     self.address = address
     Thread.detachNewThread { [self] in run() }
   }
 
-  /// Ends it.
+  /// Stops the probe.
   func stop() { state.withLock { $0.isStopped = true } }
 
-  /// The longest time between two answers since the last call, in milliseconds; one that lasts counts.
+  /// Returns the longest time between two answers since the last call, in milliseconds, including the time since the
+  /// last answer.
   func takeLongestGapMilliseconds() -> Double {
     state.withLock { state in
       let now = SystemClock.now()

@@ -6,12 +6,12 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// The one client that attacks: its requests come from an address of its own, and it keeps sockets open, at most so
-/// many. Any thread.
+/// The client that attacks: its requests come from an address of its own, and it keeps sockets open, up to a limit. Any
+/// thread may use it.
 final class Neighbour: Sendable {
-  /// The address that it comes from; the others come from 127.0.0.1.
+  /// The address of the neighbour; the others use 127.0.0.1.
   private static let source = "127.0.0.2"
-  /// How long an answer may take.
+  /// The time limit for an answer, in seconds.
   private static let patienceSeconds = 20.0
 
   private struct State {
@@ -20,25 +20,25 @@ final class Neighbour: Sendable {
     var isOver = false
   }
 
-  /// The server, from its own address.
+  /// The address of the server, for connections from the neighbour's own address.
   let address: SocketAddress
   /// The epoch of the server's store.
   let epoch: String
   private let maximumHeld: Int
   private let state = Locked(State())
 
-  /// A client that keeps at most so many sockets open.
+  /// Creates a client that keeps at most `maximumHeld` sockets open.
   init(port: UInt16, epoch: String, maximumHeld: Int) {
     (address, self.epoch, self.maximumHeld) = (SocketAddress(port: port, from: Self.source), epoch, maximumHeld)
   }
 
-  /// Whether the attack is to end.
+  /// True if the attack must end.
   fileprivate var isOver: Bool { state.withLock { $0.isOver } }
 
-  /// What came of it so far.
+  /// The results of the requests so far.
   fileprivate var tally: NeighbourTally { state.withLock { $0.tally } }
 
-  /// Ends the attack, and closes what is kept open.
+  /// Ends the attack, and closes all kept sockets.
   fileprivate func end() {
     let held = state.withLock { state in
       state.isOver = true
@@ -48,7 +48,7 @@ final class Neighbour: Sendable {
     for descriptor in held { NeighbourConnection.reset(descriptor) }
   }
 
-  /// Sends a request, reads its answer and throws it away; gives the status, nil where there was none.
+  /// Sends a request, and reads and discards its answer. Returns the status; nil if there was no answer.
   @discardableResult
   func send(_ request: WireRequest) -> Int? {
     let status = try? connection().exchange(request, before: Deadline(seconds: Self.patienceSeconds)) { isOver }
@@ -56,8 +56,8 @@ final class Neighbour: Sendable {
     return status
   }
 
-  /// Sends bytes on a connection of their own and keeps that open, unread. Where as many are kept as may be, the oldest
-  /// is closed. `answers` says whether the status of the answer is awaited first.
+  /// Sends bytes on a new connection and keeps that open, unread. If the limit is reached, closes the oldest one. If
+  /// `answers` is true, waits for the status of the answer first.
   func hold(_ bytes: [UInt8], answers: Bool, receiveBufferBytes: Int32? = nil) {
     var status: Int? = 200
     do {
@@ -65,7 +65,7 @@ final class Neighbour: Sendable {
       do {
         try connection.send(bytes, before: Deadline(seconds: 2))
       } catch let error as LoopbackError where error.reason == .timedOut {
-        // The server leaves the rest where it is: with the kernel.
+        // The server does not read the rest, which stays in the kernel.
       }
       if answers { status = try connection.status(before: Deadline(seconds: Self.patienceSeconds)) { isOver } }
       if status == 200, let descriptor = connection.kept() { keep(descriptor) }
@@ -75,13 +75,13 @@ final class Neighbour: Sendable {
     state.withLock { [status] in $0.tally.count(status) }
   }
 
-  /// Opens a stream and keeps it, of which only the head is read.
+  /// Opens a stream and keeps it open, but reads only its head.
   func holdStream(_ target: String, receiveBufferBytes: Int32? = 4_096) {
     let request = WireRequest("GET", target, ["Accept": "text/event-stream"])
     hold(Array(request.text(to: address).utf8), answers: true, receiveBufferBytes: receiveBufferBytes)
   }
 
-  /// How many sockets are kept open.
+  /// The number of sockets that are kept open.
   var heldCount: Int { state.withLock { $0.held.count } }
 
   private func keep(_ descriptor: Int32) {
@@ -97,18 +97,19 @@ final class Neighbour: Sendable {
     do {
       return try NeighbourConnection(address, receiveBufferBytes: receiveBufferBytes)
     } catch {
-      // A server that takes no connection, or a machine without ports: nothing is gained by asking a million times.
+      // The server accepts no connection, or the machine has no free port: a million attempts a second would gain
+      // nothing.
       usleep(2_000)
       throw error
     }
   }
 }
 
-/// A connection whose answers are read and thrown away, however long they are.
+/// A connection whose answers are read and discarded, however long they are.
 private final class NeighbourConnection {
   private static let maximumHeadBytes = 65_536
-  /// What of a request may wait in the kernel on the neighbour's side. It is the memory of the machine that the server
-  /// runs on as well, of which a neighbour elsewhere has none.
+  /// The size of the kernel send buffer of the neighbour, in bytes. It takes memory of the server's machine, which a
+  /// remote neighbour would not.
   private static let sendBufferBytes: Int32 = 65_536
 
   private let socket: WireSocket
@@ -126,7 +127,8 @@ private final class NeighbourConnection {
     try socket.send(bytes, before: deadline)
   }
 
-  /// Sends a request and gives the status of its answer, once all of that has come. Gives up when `isOver`.
+  /// Sends a request, and returns the status of its answer once the answer is complete. Gives up when `isOver` returns
+  /// true.
   func exchange(_ request: WireRequest, before deadline: Deadline, isOver: () -> Bool) throws -> Int {
     var request = request
     request.headers["Connection"] = "close"
@@ -136,7 +138,7 @@ private final class NeighbourConnection {
     return status
   }
 
-  /// The status of the next answer, of which no more than the head and what came with it has been read.
+  /// Returns the status of the next answer, of which only the head, and bytes received with it, have been read.
   func status(before deadline: Deadline, isOver: () -> Bool) throws -> Int {
     var head: [UInt8] = []
     while true {
@@ -148,13 +150,13 @@ private final class NeighbourConnection {
     }
   }
 
-  /// A descriptor of the connection that keeps it open, for the caller to close; nil where there is none left.
+  /// Returns a descriptor that keeps the connection open, for the caller to close; nil if the system has none left.
   func kept() -> Int32? {
     let descriptor = fcntl(socket.descriptor, F_DUPFD_CLOEXEC, 0)
     return descriptor >= 0 ? descriptor : nil
   }
 
-  /// Closes a descriptor with a reset, so that no port stays taken.
+  /// Closes a descriptor with a reset, so that no port stays in use.
   static func reset(_ descriptor: Int32) {
     var option = linger(l_onoff: 1, l_linger: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
@@ -172,15 +174,15 @@ private final class NeighbourConnection {
   }
 }
 
-/// What came of the requests of a client.
+/// The results of a client's requests.
 struct NeighbourTally: Hashable, Sendable {
-  /// Answered with success.
+  /// The number of requests answered with success.
   var answered = 0
-  /// Refused for a limit: 429 or 503.
+  /// The number of requests refused because of a limit: 429 or 503.
   var refused = 0
-  /// Answered with another status.
+  /// The number of requests answered with another status.
   var other = 0
-  /// Not answered: the connection was not taken, was closed, or nothing came in time.
+  /// The number of requests without an answer: the connection was not accepted, was closed, or timed out.
   var cut = 0
 
   /// Counts a status; nil for no answer.
@@ -193,13 +195,13 @@ struct NeighbourTally: Hashable, Sendable {
     }
   }
 
-  /// How many were not answered with success.
+  /// The number of requests that were not answered with success.
   var failed: Int { refused + other + cut }
 
-  /// None yet.
+  /// Creates a tally of 0 requests.
   init() {}
 
-  /// What `json` gave. Throws where the text is none of it.
+  /// Creates a tally from the text of `json`. Throws if the text is not one.
   init(json text: String) throws {
     let json = try Value(json: text)
     answered = json["answered"].whole ?? 0
@@ -208,7 +210,7 @@ struct NeighbourTally: Hashable, Sendable {
     cut = json["cut"].whole ?? 0
   }
 
-  /// All of them as JSON.
+  /// All counts as JSON.
   var json: Value {
     .object([
       "answered": .count(answered), "refused": .count(refused), "other": .count(other), "cut": .count(cut),
@@ -216,11 +218,11 @@ struct NeighbourTally: Hashable, Sendable {
   }
 }
 
-/// `keyway-bench attack`: the process of the neighbour that `keyway-bench neighbour` measures, so not displayed. It
-/// attacks a server for some seconds, and prints what came of that.
+/// `keyway-bench attack`: the neighbour's process in `keyway-bench neighbour`, and so hidden from the help. It attacks
+/// a server for some seconds, and prints the results.
 ///
-/// A process of its own: threads that run only while nothing else wants a processor would otherwise keep locks of the
-/// allocator and of the address space from those who measure.
+/// It is a process of its own: its threads, which run only while nothing else needs a processor, would otherwise hold
+/// locks of the allocator and of the address space that the measuring threads need.
 struct BenchAttackCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "attack", abstract: "Attacks a server for keyway-bench neighbour.", shouldDisplay: false)

@@ -2,23 +2,23 @@ import Foundation
 import Support
 import TestKit
 
-/// One attack on a server of its own: first a calm while, then the attack, then a look at what everybody has.
+/// One attack on a server of its own: a calm phase, then the attack, then a check of what the others have received.
 struct NeighbourRun: ~Copyable {
-  /// How long those who listen may take to come to the present when the attack is over.
+  /// The time limit for listeners to catch up after the attack, in seconds.
   private static let catchUpSeconds = 30.0
   private static let messageBytes = 100
 
   private let options: BenchNeighbourCommand
   private let server: NeighbourServer
   private let folder: ScratchDirectory
-  /// Starts a server on the store of the one that was attacked, with the same settings.
+  /// Starts a server on the store of the attacked one, with the same settings.
   private let startAgain: () throws -> NeighbourServer
   private let address: SocketAddress
   private let epoch: String
   private var audience: Audience
   private var largestResidentBytes = 0
 
-  /// Starts a server and fills it.
+  /// Starts a server, and fills its store.
   init(_ options: BenchNeighbourCommand) throws {
     let folder = try ScratchDirectory(in: options.folder)
     let startAgain = {
@@ -33,14 +33,15 @@ struct NeighbourRun: ~Copyable {
     try world.fill(connection)
     let epoch = try connection.must(WireRequest("GET", "/v1/status")).json["epoch"].text ?? ""
     let notes = options.notes
-    // Nothing noncopyable may be half there.
+    // This comes last but for plain assignments, since an error must not leave a noncopyable value partially
+    // initialized.
     audience = try Audience(
       address, (0..<options.listeners).map { Audience.Seat.observing(NeighbourWorld.path(note: $0 % notes)) })
     (self.options, self.server, self.folder, self.address, self.epoch) = (options, server, folder, address, epoch)
     self.startAgain = startAgain
   }
 
-  /// Runs the attack and gives what the others noticed; `seed` is that of the neighbour.
+  /// Runs the attack, and returns its effects on the others; `seed` is the seed of the neighbour.
   mutating func run(_ attack: any Attack, seed: UInt64) throws -> NeighbourReport.Row {
     var row = NeighbourReport.Row(attack: attack.name, summary: attack.summary)
     row.listeners = options.listeners
@@ -49,7 +50,7 @@ struct NeighbourRun: ~Copyable {
     let (readers, writers, probe) = (readers(), writers(), HealthProbe(address))
     readers.start()
     writers.start()
-    // What is done for the first time takes longer.
+    // A warm-up phase, since first-time operations take longer.
     _ = try phase(2, readers, writers, probe)
     row.calm = try phase(options.calm, readers, writers, probe)
     let neighbour = try neighbour(attack, seed: seed)
@@ -82,7 +83,7 @@ struct NeighbourRun: ~Copyable {
     }
   }
 
-  /// Starts the neighbour, which attacks for as long as the phase lasts.
+  /// Starts the neighbour, which attacks for the duration of the phase.
   private func neighbour(_ attack: any Attack, seed: UInt64) throws -> ChildProcess {
     let nice = options.nice.map { ["--nice", "\($0)"] } ?? []
     return try ChildProcess(
@@ -111,7 +112,7 @@ struct NeighbourRun: ~Copyable {
     let (notes, threads) = (options.notes, 4)
     return BystanderClients(
       .init(address: address, connections: options.writers, threads: threads, rate: options.rate) { thread, turn in
-        // Each thread has notes of its own, so that the numbers of a note only grow.
+        // Each thread has notes of its own, so that the numbers of a note only increase.
         let own = max(1, notes / threads)
         let message = WireRequest.message(SystemClock.now(), sizeBytes: Self.messageBytes)
         return .setting(NeighbourWorld.path(note: thread * own + turn % own), message)
@@ -134,12 +135,12 @@ struct NeighbourRun: ~Copyable {
       longestHealthGap: probe.takeLongestGapMilliseconds())
   }
 
-  /// How many streams that are still open do not come to show what GET shows.
+  /// Returns the number of open streams that do not come to show the same value as GET.
   private mutating func wrongListeners() throws -> Int {
     let connection = try WireConnection(address, timeoutSeconds: Self.catchUpSeconds)
     let deadline = Deadline(seconds: Self.catchUpSeconds)
     while true {
-      // Each time anew: a write whose client has given up may still be on its way.
+      // Read again each time: a write that its client has given up on may still be under way.
       let present = try (0..<options.notes).map { note in
         let text = try connection.must(WireRequest("GET", NeighbourWorld.path(note: note))).text
         return text.firstMatch(of: /@@([0-9]+)@/).flatMap { UInt64($0.1) } ?? 0
@@ -156,16 +157,16 @@ struct NeighbourRun: ~Copyable {
   }
 }
 
-/// The server that is attacked: a process with a bound on its address space and its descriptors.
+/// The attacked server: a process with limits on its address space and its descriptors.
 final class NeighbourServer {
-  /// Where it is.
+  /// The port of the server.
   fileprivate let port: UInt16
   private let process: ChildProcess
   /// The time that a start may take, with whatever the attack has left, in seconds.
   private static let startSeconds = 120.0
 
-  /// Starts a program on an empty store in a folder, and waits until it serves. `addressSpaceBytes` is what
-  /// `ulimit -v` bounds; nil for no bound.
+  /// Starts a program on an empty store in a folder, and waits until it serves. `addressSpaceBytes` is the limit that
+  /// `ulimit -v` sets; nil for none.
   init(
     program: String, folder: ScratchDirectory, settings: [String], addressSpaceBytes: Int?, descriptors: Int
   ) throws {
@@ -183,23 +184,23 @@ final class NeighbourServer {
     }
   }
 
-  /// Its process.
+  /// The id of its process.
   fileprivate var pid: Int { Int(process.pid) }
 
-  /// How it ended, with the last line that it logged; nil while it runs.
+  /// A description of how it ended, with the last line of its log; nil while it runs.
   fileprivate var ending: String? {
     guard !process.isRunning, let status = try? process.exitStatus(within: 1) else { return nil }
     let last = process.errors.split(separator: "\n").last { !$0.isEmpty } ?? ""
     return "status \(status): \(last.prefix(200))"
   }
 
-  /// Ends it at once, and waits until it has ended: nothing of it is needed any more but its store.
+  /// Kills it, and waits until it has ended: only its store is still needed.
   fileprivate func kill() {
     process.send(SIGKILL)
     _ = try? process.exitStatus(within: 20)
   }
 
-  /// What `memory.bytes` is set to for a program with these settings; nil where it is not.
+  /// Returns the value of `memory.bytes` of a program with these settings; nil if it is not set.
   static func memoryBytes(program: String, settings: [String]) throws -> Int? {
     let printing = try ChildProcess(
       program, ["serve", "--print-config"] + settings.flatMap { ["--set", $0] }, name: "keyway serve")
@@ -208,14 +209,14 @@ final class NeighbourServer {
     for line in printing.output.split(separator: "\n") {
       if !line.hasPrefix(" ") { isInside = line.hasPrefix("memory:") }
       guard isInside, let match = line.firstMatch(of: /^\s+bytes: ([0-9]+)/) else { continue }
-      // 0 leaves it to the machine, which this process does not know as the server does.
+      // 0 means that the limit depends on the machine, as the server sees it.
       return Int(match.1).flatMap { $0 > 0 ? $0 : nil }
     }
     return nil
   }
 }
 
-/// The objects of the benchmark: what the others use, and what makes attacks dear.
+/// The objects of the benchmark: those that the others use, and those that make attacks expensive.
 struct NeighbourWorld {
   /// The schema of the server.
   fileprivate static let schema = """
@@ -246,20 +247,20 @@ struct NeighbourWorld {
 
     """
 
-  /// How many objects a transaction makes.
+  /// The number of objects created in one transaction.
   private static let batch = 4_000
-  /// How many characters the longest text has: a little less than the body of a request.
+  /// The length of the longest text, in characters: a little less than the maximum body of a request.
   static let longText = 1_000_000
 
-  /// How many employees the large department has.
+  /// The number of employees of the large department.
   let employees: Int
-  /// How many notes the others write and observe.
+  /// The number of notes that the others write and observe.
   let notes: Int
 
-  /// The path of the text of a note.
+  /// Returns the path of the text of a note.
   static func path(note: Int) -> String { "/v1/objects/Note/n\(note)/text" }
 
-  /// Makes all objects.
+  /// Creates all objects.
   fileprivate func fill(_ connection: WireConnection) throws {
     for note in 0..<notes { try connection.must(.setting("/v1/objects/Note/n\(note)", #"{"text":""}"#)) }
     let long = String(repeating: "x", count: Self.longText)

@@ -33,7 +33,7 @@ struct NeighbourRun: ~Copyable {
     try world.fill(connection)
     let epoch = try connection.must(WireRequest("GET", "/v1/status")).json["epoch"].text ?? ""
     let notes = options.notes
-    // This comes last but for plain assignments, since an error must not leave a noncopyable value partially
+    // Set after everything else that can throw, since an error must not leave a noncopyable value partially
     // initialized.
     audience = try Audience(
       address, (0..<options.listeners).map { Audience.Seat.observing(NeighbourWorld.path(note: $0 % notes)) })

@@ -1,29 +1,29 @@
-/// Whether there is an order of the operations on one register in which each takes effect between its request and its
-/// answer, and each answer is right: linearizability (Herlihy and Wing, 1990).
+/// The result of a check for linearizability (Herlihy and Wing, 1990): whether the operations on one register can be
+/// ordered so that each takes effect between its request and its answer, and each answer is right.
 ///
-/// The search is that of Wing and Gong (1993): it takes any operation that may be next, and goes back where none fits.
-/// As Lowe (2017) has it, it remembers what it was in: the set of operations that it has taken, and the state. It knows
-/// nothing of revisions, so it cannot be misled by a server that numbers wrong commits well.
+/// The search is that of Wing and Gong (1993): it takes any operation that may be next, and backtracks if none fits. As
+/// in Lowe (2017), it remembers the visited configurations: the set of operations that it has taken, and the state. It
+/// does not use revisions, so a server that numbers wrong commits well cannot mislead it.
 enum Linearizability: Hashable, Sendable {
   case holds
-  /// There is no such order. `taken` is how many operations the longest attempt took, and `stuck` the indexes of those
-  /// of which none could be next then, in the `state` that it had come to.
+  /// There is no such order. `taken` is the number of operations that the longest attempt took; `stuck` are the indexes
+  /// of the operations that were possible next but did not fit the `state` at that point.
   case isViolated(taken: Int, stuck: [Int], state: RegisterOperation.State)
   /// The search was given up.
   case isUndecided
 
-  /// So many steps of the search are some seconds.
+  /// The maximum number of steps of the search, which take some seconds.
   private static let maximumSteps = 300_000
 
-  /// Judges a history, in any order, of a register that was in the state `initial` before it.
+  /// Checks a history, in any order, of a register that was in the state `initial` before it.
   static func check(
     _ history: [RegisterOperation], from initial: RegisterOperation.State, maximumSteps: Int = maximumSteps
   ) -> Linearizability {
-    // What nothing is known of and has no effect says nothing.
+    // An operation without an answer or an effect provides no information.
     let order = history.indices.filter { history[$0].answered != nil || history[$0].effect != .none }
       .sorted { (history[$0].invoked, $0) < (history[$1].invoked, $1) }
-    // Most writes without an answer were not done, and without those that no answer shows the search is short. An order
-    // of the others is one of all.
+    // Most writes without an answer were not done, and the search is short without those whose values no answer shows.
+    // An order of the other operations is an order of all.
     let shown = Set(history.compactMap { $0.answered == nil ? nil : $0.condition.value })
     let likely = order.filter { index in
       guard history[index].answered == nil, case .becomes(let value?) = history[index].effect else { return true }
@@ -39,21 +39,21 @@ enum Linearizability: Hashable, Sendable {
     return .isViolated(taken: taken, stuck: stuck.map { order[$0] }, state: state)
   }
 
-  /// The search, depth first, with a stack of its own.
+  /// The depth-first search, with an explicit stack.
   private struct Search {
-    /// Where the search stands: what it has taken, and what that made of the register.
+    /// A configuration of the search: the operations taken, and the resulting state of the register.
     struct Position: Hashable {
       var taken: TakenSet
       var state: RegisterOperation.State
     }
 
-    /// A position, and which of the operations that may be next have still to be tried there.
+    /// A position, and the next operations that were not tried there yet.
     struct Branch {
       var position: Position
       var untried: [Int]
     }
 
-    /// By the time of the request.
+    /// The operations, by the time of the request.
     let operations: [RegisterOperation]
     private let answeredCount: Int
     private var seen: Set<Position> = []
@@ -89,7 +89,8 @@ enum Linearizability: Hashable, Sendable {
       return .isUndecided
     }
 
-    /// Takes at once what has no effect and fits: it can do no harm, now or later. Gives what may be next after that.
+    /// Takes all possible operations that fit and have no effect: that can do no harm, now or later. Returns the
+    /// operations that are possible next.
     private func advance(_ position: inout Position) -> [Int] {
       while true {
         let candidates = candidates(position.taken)
@@ -99,7 +100,8 @@ enum Linearizability: Hashable, Sendable {
       }
     }
 
-    /// What may be next: whatever was asked for before the first answer that is still to be taken.
+    /// Returns the operations that are possible next: those requested before the first answer among the operations not
+    /// taken.
     private func candidates(_ taken: TakenSet) -> [Int] {
       var candidates: [Int] = []
       var firstAnswer = UInt64.max
@@ -112,8 +114,8 @@ enum Linearizability: Hashable, Sendable {
       return candidates.filter { operations[$0].invoked <= firstAnswer }
     }
 
-    /// Those of the candidates that fit, the most promising last: what was answered first probably took effect first,
-    /// and most of what was not answered was never done.
+    /// Returns the candidates that fit, the most promising last: the operation answered first probably took effect
+    /// first, and most operations without an answer were never done.
     private func untried(_ candidates: [Int], _ position: Position) -> [Int] {
       candidates.filter { fits($0, position) }
         .sorted { (operations[$0].answered ?? .max, $0) > (operations[$1].answered ?? .max, $1) }
@@ -138,25 +140,25 @@ enum Linearizability: Hashable, Sendable {
   }
 }
 
-/// Which operations of a history a search has taken: a bit for each.
+/// The set of the operations that a search has taken: a bit for each.
 private struct TakenSet: Hashable, Sendable {
   private var words: [UInt64]
-  /// How many of them were answered.
+  /// The number of taken operations with an answer.
   private(set) var answered = 0
-  /// All before this one are taken.
+  /// The index of the first operation that is not taken.
   private(set) var firstMissing = 0
   private let count: Int
 
-  /// None of so many.
+  /// Creates an empty set for `count` operations.
   init(count: Int) {
     self.count = count
     words = [UInt64](repeating: 0, count: (count + 63) / 64)
   }
 
-  /// Whether it is taken.
+  /// Returns true if an operation is taken.
   func contains(_ index: Int) -> Bool { words[index >> 6] >> UInt64(index & 63) & 1 == 1 }
 
-  /// Takes one that is not taken yet.
+  /// Adds an operation that is not taken yet.
   mutating func insert(_ index: Int, isAnswered: Bool) {
     words[index >> 6] |= 1 << UInt64(index & 63)
     if isAnswered { answered += 1 }
@@ -164,29 +166,29 @@ private struct TakenSet: Hashable, Sendable {
   }
 }
 
-/// What one client did to one register, and when: one line of a history that `Linearizability` judges.
+/// The operation of one client on one register, with its times: one line of a history that `Linearizability` checks.
 ///
-/// A register holds a value or is absent. Each write sets a value of its own, so a condition on the version of a
-/// register is one on its value.
+/// A register has a value or is absent. Each write sets a unique value, so a condition on the version of a register is
+/// one on its value.
 struct RegisterOperation: Hashable, Sendable {
-  /// What a register holds; nil where it is absent.
+  /// The value of a register; nil if it is absent.
   typealias State = Int?
 
-  /// What has to hold of the register at the moment when an operation takes effect.
+  /// A condition that the register must satisfy when an operation takes effect.
   enum Condition: Hashable, Sendable {
     case always
-    /// It holds just this, or is absent.
+    /// The register has exactly this value, or is absent if that is nil.
     case isState(State)
-    /// It holds something else than this value, or is absent.
+    /// The register has another value than this, or is absent.
     case isNot(Int)
-    /// It holds something else than this value.
+    /// The register has another value than this.
     case isOther(Int)
     case isPresent
 
-    /// The value that has to be there; nil where it may be any, or none.
+    /// The required value; nil if none is required.
     var value: Int? { if case .isState(let value) = self { value } else { nil } }
 
-    /// Whether it holds of a register in this state.
+    /// Returns true if a register in a state satisfies the condition.
     func holds(of state: State) -> Bool {
       switch self {
       case .always: true
@@ -198,13 +200,13 @@ struct RegisterOperation: Hashable, Sendable {
     }
   }
 
-  /// What an operation makes of the register.
+  /// The effect of an operation on the register.
   enum Effect: Hashable, Sendable {
-    /// Reads and refusals.
+    /// No effect, as for reads and refusals.
     case none
     case becomes(State)
 
-    /// The state after it.
+    /// Returns the state after the effect.
     func applied(to state: State) -> State {
       switch self {
       case .none: state
@@ -213,11 +215,11 @@ struct RegisterOperation: Hashable, Sendable {
     }
   }
 
-  /// When it was asked for, in nanoseconds of some clock that all clients share.
+  /// The time of the request, in nanoseconds of a clock that all clients share.
   var invoked: UInt64
-  /// When its answer was there; nil where none came: then it may be done at any later time, or never.
+  /// The time of the answer; nil if there was none: then the operation may be done at any later time, or never.
   var answered: UInt64?
-  /// What has to hold when it takes effect: for a success what the request demanded, for a read what was read, for a
+  /// The condition when it takes effect: for a success what the request demanded, for a read what was read, for a
   /// refusal what justifies it.
   var condition: Condition
   var effect: Effect

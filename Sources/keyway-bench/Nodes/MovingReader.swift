@@ -3,10 +3,10 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// One reader of a stream over one round, which moves from node to node at random, or stays at one: what it was told
-/// has to be what an unbroken stream would have told it, byte for byte.
+/// One reader of a stream during one round, which moves from node to node at random, or stays at one: it must receive
+/// what an unbroken stream would have sent, byte for byte.
 final class MovingReader: Sendable {
-  /// What is observed.
+  /// The subscription of a reader.
   enum Subscription: Hashable, Sendable, CaseIterable {
     /// A live query of all registers.
     case query
@@ -17,7 +17,7 @@ final class MovingReader: Sendable {
     /// The transactions themselves.
     case journal
 
-    /// What its stream is asked for.
+    /// The target of its request.
     var target: String {
       switch self {
       case .query: "/v1/objects/Register?sort=-value&keys=value"
@@ -31,7 +31,7 @@ final class MovingReader: Sendable {
   /// All events of one commit.
   struct Told: Hashable, Sendable {
     var revision: Int
-    /// As they came, but for the jittered `retry`.
+    /// The events as received, without the jittered `retry`.
     var text: String
   }
 
@@ -41,19 +41,19 @@ final class MovingReader: Sendable {
     var cursor: Cursor
     var moves = 0
     var isRunning = false
-    /// Whether the last event of the round has come.
+    /// True once the last event of the round has arrived.
     var isDone = false
   }
 
   let subscription: Subscription
-  /// The node that it stays at; nil where it moves.
+  /// The node that it stays at; nil if it moves.
   private let home: Int?
   private let doors: [NodeDoor]
   private let lastWriter: String
   private let promises: PromiseLedger
   private let state: Locked<State>
 
-  /// A reader of everything after a cursor, up to the commit of `lastWriter`.
+  /// Creates a reader of everything after a cursor, up to the commit of `lastWriter`.
   init(
     _ subscription: Subscription, at home: Int?, of doors: [NodeDoor], since cursor: Cursor, upTo lastWriter: String,
     seed: UInt64, promises: PromiseLedger
@@ -63,18 +63,18 @@ final class MovingReader: Sendable {
     state = Locked(State(random: SplitMix64(seed: seed), cursor: cursor))
   }
 
-  /// What it was told.
+  /// The events received, by commit.
   var told: [Told] { state.withLock { $0.told } }
-  /// How often it has opened a stream.
+  /// The number of times that it has opened a stream.
   var moves: Int { state.withLock { $0.moves } }
   var isRunning: Bool { state.withLock { $0.isRunning } }
 
-  /// For messages.
+  /// The reader's name in messages.
   var name: String {
     "the \(subscription) stream \(home.map { "of node \($0)" } ?? "moved between nodes")"
   }
 
-  /// Reads on a thread of its own until the last event has come, or nobody asks any more.
+  /// Reads on a thread of its own until the last event has arrived, or a promise was broken.
   func start() {
     state.withLock { $0.isRunning = true }
     Thread.detachNewThread { [self] in
@@ -92,7 +92,7 @@ final class MovingReader: Sendable {
     }
   }
 
-  /// Opens a stream, and reads until the connection ends or, where it moves, it has had enough.
+  /// Opens a stream, and reads until the connection ends or, if the reader moves, it is time to move.
   private func read() throws {
     let (door, seconds, events, cursor) = state.withLock { [doors, home] state in
       let node = home ?? Int.random(in: doors.indices, using: &state.random)
@@ -132,7 +132,7 @@ final class MovingReader: Sendable {
     }
   }
 
-  /// Takes the events of one commit; true where it is the last of the round.
+  /// Takes the events of one commit. Returns true if it is the last of the round.
   private func take(_ group: [WireEvent]) throws -> Bool {
     guard let cursor = group.last?.id.flatMap(Cursor.init) else { throw BrokenPromise("an id that is no cursor") }
     promises.check(epoch: cursor.epoch, by: name)

@@ -2,14 +2,14 @@ import Glibc
 import Support
 import TestKit
 
-/// The nodes of a test, and the database that they share where they are peers.
+/// The nodes of a test, and the database that they share if they are peers.
 final class NodeCluster {
   let nodes: [ClusterNode]
   private let postgres: PostgresServer?
-  /// The database that peers share.
+  /// The name of the database that peers share.
   private let database: String
 
-  /// Nodes that are not started yet; which of the followers follow another follower is drawn.
+  /// Creates nodes that are not started yet, with a random choice of the followers that follow another follower.
   init(_ plan: NodesPlan, using random: inout SplitMix64) throws {
     let settings = [
       "seed": "none", "heartbeat.seconds": "1", "nodes.answerSeconds": "3", "nodes.staleSeconds": "3",
@@ -61,53 +61,53 @@ final class NodeCluster {
     return nodes
   }
 
-  /// Where clients reach the nodes.
+  /// The doors through which clients reach the nodes.
   var doors: [NodeDoor] { nodes.map(\.door) }
 
-  /// Whether there is a database that can be restarted.
+  /// True if there is a database that can be restarted.
   var hasDatabase: Bool { postgres != nil }
 
-  /// The peer that appended last, and that the others pass their writes on to; nil where that is not known.
+  /// The peer that appended last, to which the others forward their writes; nil if that is not known.
   var pen: ClusterNode? {
     let url = try? postgres?.execute("SELECT pen FROM keyway.head", in: database)
     return nodes.first { $0.url == url }
   }
 
-  /// How many answers of the database to appends were lost.
+  /// The number of lost answers of the database to appends.
   var lostAnswers: Int { postgres == nil ? 0 : nodes.map { $0.proxy(on: .exit).lossCount }.reduce(0, +) }
 
-  /// Ends the database at once; what it has acknowledged it has again after `startDatabase`.
+  /// Ends the database at once; after `startDatabase` it has everything that it has acknowledged.
   func stopDatabase() throws { try postgres?.stop() }
 
   func startDatabase() throws { try postgres?.start() }
 
-  /// Ends the database, and has its standby take its place on all ways that lead there.
+  /// Ends the database, and redirects all connections to its standby.
   func failOver(_ ending: PostgresServer.Ending) throws {
     guard let postgres else { return }
     try postgres.failOver(ending)
     for node in nodes { node.proxy(on: .exit).lead(to: postgres.port) }
   }
 
-  /// Makes the database a new standby.
+  /// Adds a new standby to the database.
   func addStandby() throws { try postgres?.addStandby() }
 
-  /// Waits until all serve what they should.
+  /// Waits until all nodes are ready.
   func awaitReady() throws {
     for node in nodes { try node.awaitReady() }
   }
 }
 
-/// One server process of several, and the two ways that it has to the others: both can be cut.
+/// One server process of several, and its two network paths to the others, which can both be cut.
 final class ClusterNode {
-  /// A way between nodes, or to the database.
+  /// A network path between nodes, or to the database.
   enum Way: Hashable, Sendable, CaseIterable {
-    /// By which others reach it: what its `nodes.url` leads through.
+    /// The path by which others reach the node: its `nodes.url` is the address of this proxy.
     case entrance
-    /// By which it reaches the node that it follows, or the database.
+    /// The path by which it reaches the node that it follows, or the database.
     case exit
   }
 
-  /// What a node without its database says when it ends.
+  /// The message with which a node without its database exits.
   private static let unreachable = "Error: the database cannot be reached"
 
   let index: Int
@@ -119,7 +119,7 @@ final class ClusterNode {
   private var started: UInt64 = 0
   private var lastChanges: [String: String] = [:]
 
-  /// A node that is not started yet. `exit` is the way that `arguments` have it take.
+  /// Creates a node that is not started yet. `exit` is the proxy that `arguments` lead through.
   init(_ index: Int, plan: NodesPlan, arguments: [String], settings: [String: String], exit: FaultyProxy?) throws {
     self.index = index
     self.exit = exit
@@ -129,25 +129,25 @@ final class ClusterNode {
     self.settings = settings.merging(["nodes.url": "http://127.0.0.1:\(entrance.port)"]) { _, new in new }
   }
 
-  /// Lets others follow this node that are reached at these addresses. To be called before it is started.
+  /// Allows nodes at these addresses to follow this one. Call it before the node is started.
   fileprivate func letFollow(_ urls: [String]) {
     settings["nodes.followers"] = "true"
     settings["nodes.urls"] = urls.joined(separator: ",")
   }
 
-  /// Where the others reach it.
+  /// The address at which the other nodes reach it.
   fileprivate var url: String { settings["nodes.url"] ?? "" }
 
-  /// The port of 127.0.0.1 that it serves.
+  /// The port of 127.0.0.1 on which it serves.
   fileprivate var port: UInt16 { server.port }
 
-  /// The ways that it has.
+  /// The paths that the node has.
   var ways: [Way] { exit == nil ? [.entrance] : [.entrance, .exit] }
 
-  /// The proxy on a way that it has.
+  /// Returns the proxy on one of its paths.
   func proxy(on way: Way) -> FaultyProxy { way == .exit ? exit ?? entrance : entrance }
 
-  /// Starts it with further settings; comes back at once.
+  /// Starts it with further settings, and returns at once.
   func start(_ changes: [String: String]) throws {
     try server.start(settings: settings.merging(changes) { _, new in new })
     door.turn()
@@ -155,11 +155,11 @@ final class ClusterNode {
     started = SystemClock.now()
   }
 
-  /// Since its last start.
+  /// The time since its last start, in seconds.
   var secondsSinceStart: Double { SystemClock.seconds(since: started) }
 
-  /// Waits until it serves what it should. A node that has ended because it could not reach its database while it
-  /// started is started anew, as its supervisor would do.
+  /// Waits until it is ready. A node that has exited because it could not reach its database during its start is
+  /// started again, as a supervisor would do.
   fileprivate func awaitReady(restarts: Int = 3) throws {
     do { try server.awaitReady(seconds: 3 * RegisterClient.patienceSeconds) } catch {
       guard restarts > 0, "\(error)".contains(Self.unreachable) else { throw error }
@@ -169,26 +169,27 @@ final class ClusterNode {
     }
   }
 
-  /// Sends a signal and does not wait.
+  /// Sends a signal without waiting.
   func send(_ signal: Int32) { server.send(signal) }
 
-  /// Ends it by a signal, and gives its exit status.
+  /// Ends it with a signal, and returns its exit status.
   func end(_ signal: Int32) throws -> Int32 {
     door.turn()
     return try server.end(signal, within: RegisterClient.patienceSeconds)
   }
 }
 
-/// Where clients reach one node, and the newest state that its present life has shown: its answers never go back.
+/// The address of one node for clients, and the newest state that its present run has shown: its answers must not go
+/// back.
 final class NodeDoor: Sendable {
   private struct State {
-    /// Odd while the node is down.
+    /// The number of starts and ends; odd while the node is down.
     var life = 0
     var newest = 0
     var isForRefusals = false
   }
 
-  /// What a client knows of a node when it asks.
+  /// A client's knowledge of a node when it sends a request.
   struct Mark: Hashable, Sendable {
     fileprivate var life: Int
     fileprivate var newest: Int
@@ -196,13 +197,13 @@ final class NodeDoor: Sendable {
 
   /// The number of the node, from 0.
   let node: Int
-  /// The port of 127.0.0.1 that it serves.
+  /// The port of 127.0.0.1 on which it serves.
   let port: UInt16
   private let state = Locked(State(life: 1))
 
   init(node: Int, port: UInt16) { (self.node, self.port) = (node, port) }
 
-  /// The node is about to be started, or has just been ended.
+  /// Notes that the node is about to be started, or has just ended.
   fileprivate func turn() {
     state.withLock { state in
       state.life += 1
@@ -210,19 +211,19 @@ final class NodeDoor: Sendable {
     }
   }
 
-  /// Whether clients are to ask it for nothing but what has to be refused. A write that the node cannot append would
-  /// keep it from judging any other.
+  /// True if clients must send it only requests that have to be refused. A write that the node cannot append would keep
+  /// it from judging any other.
   var isForRefusals: Bool {
     get { state.withLock { $0.isForRefusals } }
     set { state.withLock { $0.isForRefusals = newValue } }
   }
 
-  /// Something is about to be asked.
+  /// Returns a mark for a request that is about to be sent.
   func mark() -> Mark { state.withLock { Mark(life: $0.life, newest: $0.newest) } }
 
-  /// Takes the answer to what was asked at a mark; gives what is wrong with it.
+  /// Checks the answer to a request sent at a mark. Returns what is wrong with it; nil if nothing is.
   func take(_ response: WireResponse, since mark: Mark) -> String? {
-    // What cannot be answered is judged by no state, and an answer given once more by that of the first time.
+    // A 503 is not based on any state, and a replayed answer is based on that of the first answer.
     guard response.status != 503, response["Idempotency-Replayed"] == nil, let cursor = Cursor(of: response) else {
       return nil
     }

@@ -1,35 +1,37 @@
 import TestKit
 
-/// What is done to the nodes of a crash test while they are written to.
+/// The faults that happen to the nodes of a crash test while clients write.
 enum NodeFault: Hashable, Sendable, CustomStringConvertible {
-  /// SIGKILL, and a start after a pause.
+  /// SIGKILL, and a restart after a pause.
   case killed(Int)
-  /// SIGTERM, its end, and a start.
+  /// SIGTERM, a wait for the end, and a restart.
   case restarted(Int)
-  /// SIGSTOP, and SIGCONT after a pause: a machine that is away for a moment and does not know.
+  /// SIGSTOP, and SIGCONT after a pause: a machine that is suspended for a moment and does not notice.
   case stopped(Int)
-  /// A way of it carries nothing in one direction for a time; then what has waited comes, or, `breaking`, is lost.
+  /// A network path of the node carries nothing in one direction for a time; then the data that has waited arrives, or,
+  /// if `breaking`, is lost.
   case cut(Int, ClusterNode.Way, FaultyProxy.Direction, breaking: Bool)
-  /// The database carries out the next appends of the peer, and the answers are lost: some of those on connections that
-  /// are broken off, or one on a connection that falls silent.
+  /// The database carries out the next appends of the peer, and the answers are lost: either several, on connections
+  /// that are reset, or one, on a connection that falls silent.
   case answerLost(Int, FaultyProxy.Ending)
-  /// A partition: the others do not reach the peer, nor it them or the database, or does not hear it, for so long that
-  /// another peer takes over; clients still reach it. `quiet`, they ask it for refusals alone.
+  /// A partition: the other nodes and the peer cannot reach each other, and the path between the peer and the database
+  /// carries nothing in at least one direction, for so long that another peer takes over; clients still reach it. With
+  /// `isQuiet`, clients send it only requests that have to be refused.
   case isolated(Int, Partition)
-  /// The database ends as at a crash, and starts again.
+  /// The database ends as in a crash, and restarts.
   case databaseKilled
-  /// The database ends for good, and its standby takes its place, which has what was acknowledged.
+  /// The database ends for good, and its standby, which has everything that was acknowledged, takes its place.
   case failedOver(PostgresServer.Ending)
 
-  /// How a peer is cut off.
+  /// The way in which a peer is cut off.
   struct Partition: Hashable, Sendable {
-    /// What its way to the database does not carry.
+    /// The directions in which its path to the database carries nothing.
     var directions: Set<FaultyProxy.Direction>
     var isQuiet: Bool
-    /// Whether what was on its way is lost, or comes later.
+    /// True if data in transit is lost, false if it arrives later.
     var isBreaking: Bool
 
-    /// Any.
+    /// Returns a random partition.
     static func random(using random: inout SplitMix64) -> Partition {
       let both = Set(FaultyProxy.Direction.allCases)
       let directions = ([both] + both.sorted { "\($0)" < "\($1)" }.map { [$0] }).randomElement(using: &random) ?? both
@@ -37,7 +39,7 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Any fault of a cluster. One of peers happens to the one that appends as often as not.
+  /// Returns a random fault of a cluster. With peers, it happens to the one that appends at least half of the time.
   static func random(in cluster: NodeCluster, using random: inout SplitMix64) -> NodeFault {
     var index = Int.random(in: cluster.nodes.indices, using: &random)
     if cluster.hasDatabase, random.chance(50), let pen = cluster.pen { index = pen.index }
@@ -57,13 +59,13 @@ enum NodeFault: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether it lasts until another peer has taken over, and is over before the next.
+  /// True if the fault lasts until another peer has taken over, and is over before the next.
   var outlastsTakeover: Bool { if case .isolated = self { true } else { false } }
 
-  /// Whether it happens to the database.
+  /// True if it happens to the database.
   var isOfDatabase: Bool { node == nil }
 
-  /// The node that it happens to; nil where it is the database.
+  /// The node that it happens to; nil for the database.
   var node: Int? {
     switch self {
     case .killed(let node), .restarted(let node), .stopped(let node), .cut(let node, _, _, _),

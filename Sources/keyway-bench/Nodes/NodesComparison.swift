@@ -2,17 +2,18 @@ import Glibc
 import KeyValueModel
 import TestKit
 
-/// The comparison of nodes with each other, and of streams with nodes, once all of a round has been acknowledged.
+/// The comparison of nodes with each other, and of streams with nodes, after everything in a round has been
+/// acknowledged.
 struct NodesComparison {
   var doors: [NodeDoor]
   var ledger: RegisterLedger
-  /// The revisions of the round are those after `start` up to `end`.
+  /// The limits of the round: its revisions are those after `start` up to `end`.
   var start: Cursor
   var end: Cursor
 
   private var promises: PromiseLedger { ledger.promises }
 
-  /// Gets something from a node at a state at least as new as the end.
+  /// Sends a GET to a node, and returns the response in a state at least as new as the end.
   private func get(_ target: String, from door: NodeDoor) throws -> WireResponse {
     let deadline = Deadline(seconds: RegisterClient.patienceSeconds)
     while true {
@@ -29,14 +30,14 @@ struct NodesComparison {
     }
   }
 
-  /// All nodes have the same objects, byte for byte. Gives the registers, and notes that they were read.
+  /// Checks that all nodes have the same objects, byte for byte. Returns the registers, and notes that they were read.
   func objects() throws -> [String: Int] {
     let deadline = Deadline(seconds: RegisterClient.patienceSeconds)
     while true {
       let moment = ledger.moment()
       let responses = try doors.map { try get("/v1/objects", from: $0) }
       let cursors = Set(responses.compactMap { $0["Keyway-Cursor"] })
-      // A write that was left open may have been done between two of them.
+      // A write with an unknown outcome may have been done between two of the responses.
       guard cursors.count == 1 || deadline.hasPassed else { continue }
       let texts = Set(responses.map(\.text))
       if cursors.count > 1 || texts.count > 1 {
@@ -60,7 +61,7 @@ struct NodesComparison {
     return registers
   }
 
-  /// All nodes have the same journal, byte for byte. Gives its lines of the round.
+  /// Checks that all nodes have the same journal, byte for byte. Returns its lines of the round.
   func journal() throws -> [JournalLine] {
     let journals = try doors.map { try journal(of: $0) }
     for (door, journal) in zip(doors, journals) where journal != journals[0] {
@@ -88,8 +89,8 @@ struct NodesComparison {
 
   // MARK: Streams
 
-  /// Every stream has told what each node tells, without a break, of the same revisions; and that is what the journal
-  /// has.
+  /// Checks that every stream has sent the same as an unbroken stream of each node, for the same revisions, and that
+  /// this agrees with the journal.
   func check(streams: [MovingReader], lines: [JournalLine], _ check: RoundCheck) throws {
     guard let writer = lines.last.flatMap({ try? Value(json: $0.text) })?["writer"].text, !streams.isEmpty else {
       return
@@ -128,7 +129,7 @@ struct NodesComparison {
       "\(name) told\n\(text(told))\nwhere an unbroken one of node \(doors[0].node) has\n\(text(expected))")
   }
 
-  /// Where a stream says something else than the journal; nil where it says the same.
+  /// Returns a difference between a stream and the journal; nil if there is none.
   private static func difference(
     of told: [MovingReader.Told], _ subscription: MovingReader.Subscription, lines: [JournalLine], _ check: RoundCheck
   ) -> String? {

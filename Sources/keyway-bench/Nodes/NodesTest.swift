@@ -6,12 +6,12 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// A crash test of several nodes: rounds of writes, reads and streams that move, while nodes are killed, stopped and
-/// cut off; after each all that was seen is compared, between clients, nodes and the journal.
+/// A crash test of several nodes: rounds of writes, reads and streams that move, while nodes are killed, suspended and
+/// cut off. After each round, everything that was seen is compared between clients, nodes and the journal.
 final class NodesTest {
   private static let requestsOfClient = 600
   private static let readers = 2
-  /// How many answers are lost at a time, and the microseconds between two of them.
+  /// The number of answers that are lost at a time, and the pause between two of them, in microseconds.
   private static let lostAnswers = 4
   private static let lostAnswerPause: useconds_t = 150_000
 
@@ -22,20 +22,20 @@ final class NodesTest {
   private let clients: [RegisterClient]
   private var random: SplitMix64
   private var report: NodesReport
-  /// Up to where all was compared.
+  /// The position up to which everything was compared.
   private var start = Cursor(epoch: "", revision: 0)
-  /// The registers there.
+  /// The registers at that position.
   private var registers: [String: Int] = [:]
-  /// The registers as the last round's last read showed them.
+  /// The registers as shown by the last read of the last round.
   private var present: [String: Int] = [:]
-  /// All values that were set.
+  /// All values that were ever set.
   private var done: Set<Int> = []
-  /// What has been done to nodes in this round.
+  /// The faults of this round.
   private var faults: [NodeFault] = []
-  /// What undoes the faults that still last.
+  /// The actions that undo the faults that still last.
   private var lasting: [(node: Int?, undo: () throws -> Void)] = []
 
-  /// Makes the directory and whatever goes into it.
+  /// Creates the directory and its contents.
   init(_ plan: NodesPlan) throws {
     self.plan = plan
     try FileManager.default.createDirectory(atPath: plan.directory, withIntermediateDirectories: true)
@@ -52,7 +52,7 @@ final class NodesTest {
     report = NodesReport(plan: plan)
   }
 
-  /// Runs all rounds, or up to the first in which a promise is broken or the task was cancelled.
+  /// Runs all rounds, or up to the first in which a promise is broken or the task is cancelled.
   func run(progress: (Int) -> Void) -> NodesReport {
     let start = SystemClock.now()
     do {
@@ -65,7 +65,7 @@ final class NodesTest {
       }
       try finish()
     } catch let error as LoopbackError where error.reason == .interrupted {
-      // The round under way counts for nothing.
+      // The round under way does not count.
     } catch {
       promises.violation("\(error)")
     }
@@ -77,7 +77,7 @@ final class NodesTest {
     return report
   }
 
-  /// The first start, and the objects.
+  /// Starts the nodes for the first time, and creates the objects.
   private func begin() throws {
     let settings = settings()
     for node in cluster.nodes { try node.start(settings) }
@@ -117,7 +117,7 @@ final class NodesTest {
     try compare(upTo: cursor, told: streams)
   }
 
-  /// Each subscription, by two readers that move; and at each node one that stays.
+  /// Returns two readers that move for each subscription, and at each node one that stays.
   private func streams(upTo last: String) -> [MovingReader] {
     let kinds = MovingReader.Subscription.allCases
     let homes: [(MovingReader.Subscription, Int?)] =
@@ -130,7 +130,7 @@ final class NodesTest {
   }
 
   private func wait(_ what: String, until isDone: () -> Bool) throws {
-    // A request that may be sent again is tried for as long as this, and may have begun just now.
+    // A repeatable request is attempted for this long, and may have begun just now.
     guard Deadline(seconds: 2 * RegisterClient.patienceSeconds).awaits(pauseMicroseconds: 1000, isDone) else {
       throw LoopbackError(.timedOut, what)
     }
@@ -138,7 +138,7 @@ final class NodesTest {
 
   // MARK: Faults
 
-  /// Some faults, one after the other or at the same time, all over in the end.
+  /// Causes some faults, one after the other or at the same time, and ends all of them.
   private func disturb() throws {
     for _ in 0..<Int.random(in: 1...3, using: &random) where promises.isFaultless {
       usleep(useconds_t.random(in: 10_000...200_000, using: &random))
@@ -158,19 +158,19 @@ final class NodesTest {
     try undo { _ in true }
   }
 
-  /// Ends what would make something else of a fault: what lasts at the same node, and whatever keeps a peer from its
-  /// database while it starts, for it ends then and leaves the next start to its supervisor.
+  /// Ends faults that would interfere with a fault: those that last at the same node, and those that keep a peer from
+  /// its database during its start, since it would exit then and leave the next start to its supervisor.
   private func prepare(for fault: NodeFault) throws {
     guard fault.isOfDatabase else { return try undo { $0 == fault.node || $0 == nil } }
     try undo { _ in true }
     try cluster.awaitReady()
   }
 
-  /// How long a fault lasts. Some cuts are longer than nodes wait for each other.
+  /// Returns the duration of a fault, in microseconds. Some cuts last longer than nodes wait for each other.
   private func pause(_ fault: NodeFault) -> useconds_t {
     if fault.outlastsTakeover { return useconds_t.random(in: 1_300_000...2_800_000, using: &random) }
     if case .cut = fault, random.chance(6) { return 4_000_000 }
-    // Where it is the one that appends, another takes over.
+    // If this is the peer that appends, another one takes over.
     if case .stopped = fault, random.chance(15) { return useconds_t.random(in: 1_200_000...2_500_000, using: &random) }
     return useconds_t.random(in: 5_000...700_000, using: &random)
   }
@@ -180,7 +180,7 @@ final class NodesTest {
     lasting.removeAll { isMeant($0.node) }
   }
 
-  /// Does it, and gives what ends it.
+  /// Causes a fault, and returns the action that ends it.
   private func apply(_ fault: NodeFault) throws -> () throws -> Void {
     switch fault {
     case .killed(let index):
@@ -190,7 +190,7 @@ final class NodesTest {
       return { try node.start(settings) }
     case .restarted(let index):
       let node = cluster.nodes[index]
-      // Where it was started just now, it may not hear the signal yet.
+      // A node that has just been started may not handle the signal yet.
       let isNew = node.secondsSinceStart < 5
       let status = try node.end(SIGTERM)
       if !isNew || status != 128 + SIGTERM { expect(0, status, of: node) }
@@ -218,11 +218,11 @@ final class NodesTest {
     }
   }
 
-  /// Loses the answer to the next append, or, where that only breaks connections off, to some that come one after the
-  /// other.
+  /// Loses the answer to the next append, or, if that only resets connections, the answers to several appends in
+  /// succession.
   private func loseAnswers(on proxy: FaultyProxy, _ ending: FaultyProxy.Ending) {
     for number in 0..<(ending == .silence ? 1 : Self.lostAnswers) {
-      // By then the one before has been asked for again, and answered.
+      // By then the previous append has been repeated, and answered.
       if number > 0 { usleep(Self.lostAnswerPause) }
       let lost = proxy.lossCount
       proxy.lose(.answer, of: PostgresJournal.appendMark, ending: ending)
@@ -230,13 +230,13 @@ final class NodesTest {
     }
   }
 
-  /// Cuts a peer off from all but the clients, and gives what ends that.
+  /// Cuts a peer off from everything but the clients, and returns the action that ends that.
   private func isolate(_ node: ClusterNode, _ partition: NodeFault.Partition) -> () -> Void {
     let (door, entrance, exit) = (node.door, node.proxy(on: .entrance), node.proxy(on: .exit))
     for direction in FaultyProxy.Direction.allCases { entrance.cut(direction) }
     if partition.isQuiet {
       door.isForRefusals = true
-      // What is under way comes to its end.
+      // Requests under way end.
       usleep(50_000)
     }
     for direction in partition.directions { exit.cut(direction) }
@@ -253,14 +253,14 @@ final class NodesTest {
       "node \(node.index) ended with status \(status), not \(expected); see \(plan.logFile(of: node.index))")
   }
 
-  /// The settings of one life: snapshots now and then or all the time.
+  /// Returns the settings of one start: snapshots now and then, or all the time.
   private func settings() -> [String: String] {
     ["snapshot.revisions": "\([10, 60, 500, 100_000].randomElement(using: &random) ?? 500)"]
   }
 
   // MARK: Comparison
 
-  /// Compares all that was seen up to a cursor, after which nothing is asked for.
+  /// Compares everything that was seen up to a cursor, after which no requests are sent.
   private func compare(upTo end: Cursor, told streams: [MovingReader]) throws {
     let comparison = NodesComparison(
       doors: cluster.doors, ledger: ledger, start: start, end: end)
@@ -278,7 +278,7 @@ final class NodesTest {
     (start, registers, present) = (end, check.registers, objects)
   }
 
-  /// Asks the checker of each register's history.
+  /// Checks the history of each register.
   private func judge(_ record: RoundRecord) {
     for (register, history) in record.histories.sorted(by: { $0.key < $1.key }) {
       report.histories += 1
@@ -294,9 +294,9 @@ final class NodesTest {
     }
   }
 
-  /// The end of all nodes, and what their stores say of themselves.
+  /// Ends all nodes, and checks their stores.
   private func finish() throws {
-    // What appends are known by may have become another.
+    // The bytes that identify appends may have changed.
     if report.faults[NodeFault.answerLost(0, .reset).kind, default: 0] > 9, cluster.lostAnswers == 0 {
       promises.violation("no append was sent whose answer could be lost")
     }
@@ -312,9 +312,9 @@ final class NodesTest {
   }
 }
 
-/// What a crash test of several nodes does.
+/// The parameters of a crash test of several nodes.
 struct NodesPlan: Hashable, Sendable {
-  /// What the nodes have in common.
+  /// The relation between the nodes.
   enum Kind: String, Hashable, Sendable, CaseIterable, ExpressibleByArgument {
     /// The first takes the writes, and the others follow it or one another.
     case followers
@@ -323,16 +323,16 @@ struct NodesPlan: Hashable, Sendable {
   }
 
   var kind: Kind
-  /// How many nodes there are.
+  /// The number of nodes.
   var nodes: Int
-  /// How many times there is load with faults, and then a comparison.
+  /// The number of rounds of load with faults, each followed by a comparison.
   var rounds: Int
-  /// Where the randomness begins: which requests there are, which faults, and when. What the processes make of it is
-  /// not in its hands.
+  /// The seed of the random choices: of the requests, of the faults, and of their times. It does not determine how the
+  /// processes interleave.
   var seed: UInt64
-  /// Where everything is kept: the schema, the stores, what the nodes write.
+  /// The directory of all files: the schema, the stores, the nodes' output.
   var directory: String
-  /// How many clients write.
+  /// The number of clients that write.
   var writers: Int
   /// The program whose `serve` is tested.
   var program: String
@@ -340,28 +340,28 @@ struct NodesPlan: Hashable, Sendable {
   /// The schema file in `directory`.
   var schemaFile: String { directory + "/schema.yaml" }
 
-  /// Where a node keeps its store.
+  /// Returns the directory of a node's store.
   func store(of node: Int) -> String { directory + "/store-\(node)" }
 
-  /// Where a node logs to.
+  /// Returns the log file of a node.
   func logFile(of node: Int) -> String { directory + "/node-\(node).log" }
 }
 
-/// What a crash test of several nodes found.
+/// The findings of a crash test of several nodes.
 struct NodesReport: BenchmarkReport {
   var plan: NodesPlan
   var rounds = 0
-  /// By kind, how often something was done to a node.
+  /// The number of faults, by kind.
   var faults: [String: Int] = [:]
-  /// How many answers of the database to appends were lost.
+  /// The number of lost answers of the database to appends.
   var lostAnswers = 0
   var figures = RegisterLedger.Figures()
-  /// Writes without an answer that were found done.
+  /// The number of writes without an answer that were found done.
   var found = 0
   var events = 0
-  /// How often a stream was opened again.
+  /// The number of times that a stream was reopened.
   var moves = 0
-  /// Histories of one register that were judged, and those of them that the checker gave up on.
+  /// The number of histories of one register that were checked, and of those that the checker gave up on.
   var histories = 0
   var undecided = 0
   var seconds = 0.0

@@ -2,17 +2,18 @@ import Foundation
 import Support
 import TestKit
 
-/// One client of several nodes: it writes and reads registers, now at one node and now at another, and sends again what
-/// may be sent again.
+/// One client of several nodes: it writes and reads registers, at changing nodes, and repeats requests that may be
+/// repeated.
 final class RegisterClient: Sendable {
-  /// How long a request may take that no fault should hold up longer.
+  /// The time limit for a request, in seconds; no fault should delay one longer.
   static let patienceSeconds = 20.0
 
-  /// How long an impatient client waits for a request that it may send again: about as long as other nodes wait for the
-  /// one that appends, so that a request may be under way at two of them.
+  /// The time, in seconds, that an impatient client waits for a request that it may repeat: about as long as other
+  /// nodes wait for the one that appends, so that a request may be under way at two of them.
   private static let impatienceSeconds = 0.1...1.2
 
-  /// The longest pause between two requests, so that there are some all the time that faults last.
+  /// The maximum pause between two requests, in microseconds, so that requests are sent throughout the duration of
+  /// faults.
   private static let pauseMicroseconds: useconds_t = 5_000
 
   private struct State {
@@ -28,7 +29,7 @@ final class RegisterClient: Sendable {
   }
 
   private let number: Int
-  /// Whether it writes; else its writes are such as have to be refused.
+  /// True if the client writes; otherwise it only sends writes that have to be refused.
   private let isWriter: Bool
   private let writesPercent: Int
   private let registers: [String]
@@ -36,8 +37,8 @@ final class RegisterClient: Sendable {
   private let ledger: RegisterLedger
   private let state: Locked<State>
 
-  /// A client that writes so often in a hundred requests and else reads; `writers` is how many clients have a register
-  /// of their own: those with lower numbers.
+  /// Creates a client of which `writesPercent` of the requests are writes, and the others reads; `writers` is the
+  /// number of clients with a register of their own: those with lower numbers.
   init(
     _ number: Int, writers: Int, writesPercent: Int, seed: UInt64, doors: [NodeDoor], ledger: RegisterLedger
   ) {
@@ -47,10 +48,10 @@ final class RegisterClient: Sendable {
     state = Locked(State(random: SplitMix64(seed: seed, part: UInt64(number) + 1)))
   }
 
-  /// Whether its thread runs.
+  /// True while its thread runs.
   var isRunning: Bool { state.withLock { $0.isRunning } }
 
-  /// Sends at most so many requests on a thread of its own, until `isOver`.
+  /// Sends at most `requests` requests on a thread of its own, until `isOver` is true.
   func start(requests: Int, isOver: Locked<Bool>) {
     state.withLock { $0.isRunning = true }
     Thread.detachNewThread { [self] in
@@ -77,8 +78,7 @@ final class RegisterClient: Sendable {
     carryOut(request, on: &line)
   }
 
-  /// Sends a request, again and again where that is safe, and notes what became of it. Gives its cursor where it was
-  /// acknowledged.
+  /// Sends a request, repeatedly if that is safe, and notes the outcome. Returns its cursor if it was acknowledged.
   @discardableResult
   private func carryOut(_ request: RegisterRequest, on line: inout Line?) -> Cursor? {
     let deadline = Deadline(seconds: Self.patienceSeconds)
@@ -111,8 +111,8 @@ final class RegisterClient: Sendable {
     return nil
   }
 
-  /// Sends a request again that was acknowledged, perhaps to another node, as a client does that has lost the answer:
-  /// it gets the same answer, and nothing is done.
+  /// Repeats a request that was acknowledged, perhaps at another node, like a client that has lost the answer: it gets
+  /// the same answer, and nothing is changed.
   private func askAgain(_ request: RegisterRequest, for answer: WireResponse, on line: inout Line?) {
     line = nil
     guard connect(&line) else { return }
@@ -134,7 +134,8 @@ final class RegisterClient: Sendable {
     }
   }
 
-  /// Reads a register: most often a state as new as any that a client has seen, else whatever the node has.
+  /// Reads a register: usually in a state as new as any that a client has seen, otherwise in whatever state the node
+  /// has.
   private func read(on line: inout Line?) {
     guard connect(&line) else { return }
     let register = state.withLock { [registers] in registers.randomElement(using: &$0.random) } ?? ""
@@ -156,8 +157,8 @@ final class RegisterClient: Sendable {
     }
   }
 
-  /// Sends a request to the node that the line leads to. Gives what the request is called, and its answer; nil where
-  /// none came, or not within so many seconds, where they are given.
+  /// Sends a request to the node of the line. Returns a description of the request, and its answer; nil if there was
+  /// none, or none within `seconds` if those are given.
   private func exchange(
     _ request: WireRequest, within seconds: Double? = nil, on line: inout Line?
   ) -> (text: String, response: WireResponse?) {
@@ -183,7 +184,7 @@ final class RegisterClient: Sendable {
     }
   }
 
-  /// Connects to a node, where there is no line yet, and now and then to another; false where that one is down.
+  /// Connects to a node if there is no line yet, and now and then to another one. Returns false if that node is down.
   private func connect(_ line: inout Line?) -> Bool {
     if isWriter, line?.door.isForRefusals ?? false { line = nil }
     guard line == nil || chance(12) else { return true }
@@ -203,7 +204,7 @@ final class RegisterClient: Sendable {
 
   // MARK: Requests of the test itself
 
-  /// Makes the objects. Gives the cursor of that.
+  /// Creates the objects. Returns the cursor after that.
   func found() -> Cursor? {
     var line = anyLine()
     let parts = RegisterSchema.steady.map {
@@ -213,7 +214,8 @@ final class RegisterClient: Sendable {
       .transaction(parts, RegisterSchema.founding, RegisterSchema.firstValue, key: "founding"), on: &line)
   }
 
-  /// Writes a register that every stream shows, as the last of a round, under the name that the streams wait for.
+  /// Writes a register that every stream shows, as the last write of a round, under the writer's name that the streams
+  /// wait for.
   func finish(as name: String) -> Cursor? {
     var line = anyLine()
     var request = RegisterRequest.transact(["s0"], nil, ledger.nextValue(), key: name)
@@ -221,7 +223,7 @@ final class RegisterClient: Sendable {
     return carryOut(request, on: &line)
   }
 
-  /// A line to any node that is up.
+  /// Returns a line to any node that is up.
   private func anyLine() -> Line? {
     var line: Line?
     _ = Deadline(seconds: Self.patienceSeconds).awaits { connect(&line) }

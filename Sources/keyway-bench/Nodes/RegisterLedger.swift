@@ -1,9 +1,9 @@
 import Support
 import TestKit
 
-/// What all clients of a crash test of several nodes have seen, for all their threads.
+/// The observations of all clients of a crash test of several nodes, for use by all their threads.
 final class RegisterLedger: Sendable {
-  /// What is counted over all rounds.
+  /// The counts over all rounds.
   struct Figures: Hashable, Sendable {
     var acknowledged = 0
     var refused = 0
@@ -14,7 +14,7 @@ final class RegisterLedger: Sendable {
   /// The moment of a request.
   struct Moment: Hashable, Sendable {
     var time: UInt64
-    /// The newest revision that any client had seen.
+    /// The newest revision that any client had seen then.
     var floor: Int
   }
 
@@ -32,13 +32,13 @@ final class RegisterLedger: Sendable {
 
   init(promises: PromiseLedger) { self.promises = promises }
 
-  /// The figures of now.
+  /// The present figures.
   var figures: Figures { entries.withLock { $0.figures } }
 
   /// The newest cursor that any client has seen; nil before the first.
   var newest: Cursor? { entries.withLock { $0.newest } }
 
-  /// A value that no request has set yet.
+  /// Returns a value that no request has set yet.
   func nextValue() -> Int {
     entries.withLock { entries in
       entries.lastValue += 1
@@ -46,12 +46,12 @@ final class RegisterLedger: Sendable {
     }
   }
 
-  /// A request is about to be sent.
+  /// Returns the moment of a request that is about to be sent.
   func moment() -> Moment {
     entries.withLock { Moment(time: SystemClock.now(), floor: $0.newest?.revision ?? 0) }
   }
 
-  /// Ends a round: gives its record, and begins the next.
+  /// Ends a round: returns its record, and begins the next.
   func takeRecord() -> RoundRecord {
     entries.withLock { entries in
       defer { entries.record = RoundRecord() }
@@ -59,12 +59,12 @@ final class RegisterLedger: Sendable {
     }
   }
 
-  /// Begins a round with what the one before left open.
+  /// Begins a round with the writes and reads that the previous one left open.
   func begin(carrying open: [RoundRecord.Open], _ judgements: [RoundRecord.Judgement]) {
     entries.withLock { $0.record = RoundRecord(carrying: open, judgements) }
   }
 
-  /// Notes a write that was acknowledged; `moment` is that of the first time that it was sent.
+  /// Notes a write that was acknowledged; `moment` is that of its first attempt.
   func acknowledge(_ request: RegisterRequest, _ text: String, at moment: Moment, _ response: WireResponse) {
     guard let cursor = cursor(of: response, text) else { return }
     promises.acknowledge(cursor, by: text)
@@ -83,7 +83,7 @@ final class RegisterLedger: Sendable {
     }
   }
 
-  /// Notes a write that was refused; `moment` is that of the last time that it was sent.
+  /// Notes a write that was refused; `moment` is that of its last attempt.
   func refuse(_ request: RegisterRequest, _ text: String, at moment: Moment, _ response: WireResponse) {
     guard let part = request.part(refusedBy: response), let condition = part.refusals[response.status] else {
       return promises.violation("\(text) was answered \(response.status) \(response.text)")
@@ -93,7 +93,7 @@ final class RegisterLedger: Sendable {
     entries.withLock { $0.figures.refused += 1 }
   }
 
-  /// Notes a read of a register that shows `value`. One without a cursor may show any state, and is not put into the
+  /// Notes a read of a register that shows `value`. A read without a cursor may show any state, and is not added to the
   /// history.
   func read(_ register: String, _ value: Int?, _ text: String, at moment: Moment?, _ response: WireResponse) {
     let words = "\(text) gave \(value.map(String.init) ?? "nothing")"
@@ -119,7 +119,7 @@ final class RegisterLedger: Sendable {
     }
   }
 
-  /// Notes a write whose outcome is not known; `moment` is that of the first time that it was sent.
+  /// Notes a write whose outcome is not known; `moment` is that of its first attempt.
   func leaveOpen(_ request: RegisterRequest, _ text: String, at moment: Moment) {
     let open = RoundRecord.Open(invoked: moment.time, parts: request.parts, value: request.value, text: text)
     entries.withLock { entries in
@@ -129,7 +129,7 @@ final class RegisterLedger: Sendable {
     }
   }
 
-  /// The cursor of an answer, which from now on everything has to know that asks for the newest state.
+  /// Returns the cursor of an answer. Every later request for the newest state must reflect that cursor.
   private func cursor(of response: WireResponse, _ text: String) -> Cursor? {
     guard let cursor = Cursor(of: response) else {
       promises.violation("\(text): \(response.status) without Keyway-Cursor")

@@ -1,17 +1,17 @@
 import TestKit
 
-/// A request that writes registers, and what each answer to it says of them.
+/// A request that writes registers, and what each possible answer says about them.
 struct RegisterRequest: Sendable {
-  /// What it does to one register.
+  /// The part of the request that concerns one register.
   struct Part: Hashable, Sendable {
     var register: String
-    /// What has to hold of the register for the request to be done.
+    /// The condition on the register for the request to succeed.
     var condition: RegisterOperation.Condition
     /// The register after it.
     var leaves: Int?
-    /// By the status of a success what held of the register, where that says more.
+    /// The conditions that held on the register after a success, by status, if that says more.
     var successes: [Int: RegisterOperation.Condition] = [:]
-    /// By the status of a refusal what justifies it; any other refusal is wrong.
+    /// The conditions that justify a refusal, by status; any other refusal is wrong.
     var refusals: [Int: RegisterOperation.Condition] = [:]
   }
 
@@ -20,31 +20,31 @@ struct RegisterRequest: Sendable {
     var value: Int
     var cursor: Cursor
 
-    /// As the wire has it in `If-Match`.
+    /// The entity tag for `If-Match`.
     var tag: String { "\"\(cursor)\"" }
   }
 
   var parts: [Part]
   var request: WireRequest
-  /// The value that it sets, which no other request does; nil for a deletion.
+  /// The value that it sets, which is unique to this request; nil for a deletion.
   var value: Int?
 
-  /// Whether it has an `Idempotency-Key`, and so may be sent again until there is an answer.
+  /// True if it has an `Idempotency-Key`, and so may be repeated until there is an answer.
   var isRepeatable: Bool { request.headers["Idempotency-Key"] != nil }
 
-  /// The part that a refusal is about: the one that it names, or the first.
+  /// Returns the part that a refusal concerns: the one that it names, or the first.
   func part(refusedBy response: WireResponse) -> Part? {
     parts.first { "Register/\($0.register)" == response.json["object"].text } ?? parts.first
   }
 
-  /// The condition of a part in the light of a success.
+  /// Returns the condition of a part after a success.
   func condition(of part: Part, after status: Int) -> RegisterOperation.Condition {
     part.successes[status] ?? part.condition
   }
 
   // MARK: Kinds of requests
 
-  /// Creates or replaces a register, whatever is there.
+  /// Creates or replaces a register unconditionally.
   private static func put(_ register: String, _ value: Int) -> RegisterRequest {
     single(
       Part(
@@ -52,14 +52,14 @@ struct RegisterRequest: Sendable {
       "PUT", body: RegisterSchema.object(value))
   }
 
-  /// Creates a register, where it is absent.
+  /// Creates a register if it is absent.
   private static func create(_ register: String, _ value: Int) -> RegisterRequest {
     single(
       Part(register: register, condition: .isState(nil), leaves: value, refusals: [412: .isPresent]),
       "PUT", ["If-None-Match": "*"], body: RegisterSchema.object(value))
   }
 
-  /// Replaces a register that is still of a version.
+  /// Replaces a register that still has a version.
   private static func replace(_ register: String, _ version: Version, _ value: Int) -> RegisterRequest {
     single(
       Part(
@@ -68,7 +68,7 @@ struct RegisterRequest: Sendable {
       "PUT", ["If-Match": version.tag], body: RegisterSchema.object(value))
   }
 
-  /// Sets the value of a register that is there, and perhaps still of a version.
+  /// Sets the value of an existing register, and perhaps requires a version.
   private static func set(_ register: String, _ version: Version?, _ value: Int) -> RegisterRequest {
     single(
       Part(
@@ -77,7 +77,7 @@ struct RegisterRequest: Sendable {
       "PUT", version.map { ["If-Match": $0.tag] } ?? [:], path: "/value", body: "\(value)")
   }
 
-  /// Deletes a register that is there, and perhaps still of a version.
+  /// Deletes an existing register, and perhaps requires a version.
   private static func delete(_ register: String, _ version: Version?) -> RegisterRequest {
     single(
       Part(
@@ -86,7 +86,7 @@ struct RegisterRequest: Sendable {
       "DELETE", version.map { ["If-Match": $0.tag] } ?? [:])
   }
 
-  /// In one transaction sets registers to one value; the first may have to be of a version. It may be sent again.
+  /// Sets registers to one value in one transaction, and perhaps requires a version of the first. It may be repeated.
   static func transact(_ registers: [String], _ version: Version?, _ value: Int, key: String) -> RegisterRequest {
     var operations = registers.map { #"{"op":"set","object":"Register/\#($0)","keyPath":"value","value":\#(value)}"# }
     if let version, let first = registers.first {
@@ -102,15 +102,15 @@ struct RegisterRequest: Sendable {
     return transaction(parts, operations, value, key: key)
   }
 
-  /// In a transaction creates a register, where it is absent. It may be sent again.
+  /// Creates a register in a transaction if it is absent. It may be repeated.
   private static func found(_ register: String, _ value: Int, key: String) -> RegisterRequest {
     transaction(
       [Part(register: register, condition: .isState(nil), leaves: value, refusals: [409: .isPresent])],
       [#"{"op":"create","object":"Register/\#(register)","value":\#(RegisterSchema.object(value))}"#], value, key: key)
   }
 
-  /// What justifies the refusal of a change to what is there. Of an absent register either may be said first: that it
-  /// is not there, or (`ofAbsent`) that it is no longer of the version.
+  /// Returns the conditions that justify the refusal of a change to an existing register, by status. For an absent
+  /// register, the refusal may state that it does not exist, or (with `ofAbsent`) that it no longer has the version.
   private static func refusals(
     _ version: Version?, ofAbsent: Bool = false
   ) -> [Int: RegisterOperation.Condition] {
@@ -135,8 +135,8 @@ struct RegisterRequest: Sendable {
 // MARK: Random requests
 
 extension RegisterRequest {
-  /// A request of one writer, with a value of its own and, where it has one, a key of its own; `versions` are those of
-  /// the registers that the writer has seen.
+  /// Returns a random request of one writer, with a unique value and, if it has one, a unique key; `versions` are the
+  /// versions of the registers that the writer has seen.
   static func random(
     writer: Int, versions: [String: Version], value: Int, using random: inout SplitMix64
   ) -> RegisterRequest {
@@ -162,14 +162,15 @@ extension RegisterRequest {
     }
   }
 
-  /// A request that has to be refused in any state: what it asks to be made is always there. That a node can say at
-  /// once, but it must not say it by a state that is older than the request.
+  /// Returns a request that has to be refused in any state: it creates an object that always exists. A node may refuse
+  /// it at once, but not on the basis of a state that is older than the request.
   static func refused(value: Int, using random: inout SplitMix64) -> RegisterRequest {
     create(RegisterSchema.steady.randomElement(using: &random) ?? "s0", value)
   }
 }
 
-/// The objects of a crash test of several nodes: registers, and one group of all of them whose sum every write moves.
+/// The objects of a crash test of several nodes: registers, and one group of all of them whose sum changes with every
+/// write.
 enum RegisterSchema {
   static let yaml = """
     entities:
@@ -186,23 +187,23 @@ enum RegisterSchema {
 
     """
 
-  /// Registers that every client writes and that are never deleted.
+  /// The registers that every client writes and that are never deleted.
   static let steady = ["s0", "s1"]
-  /// Registers that every client writes, makes and deletes.
+  /// The registers that every client writes, creates and deletes.
   static let fleeting = ["v0", "v1"]
-  /// The value of the steady registers at the beginning.
+  /// The initial value of the steady registers.
   static let firstValue = 0
 
-  /// The register that one writer alone writes.
+  /// Returns the register that only one writer writes.
   fileprivate static func own(_ writer: Int) -> String { "w\(writer)" }
 
-  /// All of them.
+  /// Returns all registers.
   static func registers(writers: Int) -> [String] { steady + fleeting + (0..<writers).map(own) }
 
-  /// A register as the body of a request has it.
+  /// Returns a register as the body of a request.
   static func object(_ value: Int) -> String { #"{"value":\#(value),"group":"Group/all"}"# }
 
-  /// The operations that make the group and the steady registers.
+  /// The operations that create the group and the steady registers.
   static var founding: [String] {
     [#"{"op":"create","object":"Group/all","value":{}}"#]
       + steady.map { #"{"op":"create","object":"Register/\#($0)","value":\#(object(firstValue))}"# }

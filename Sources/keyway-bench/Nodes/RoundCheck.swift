@@ -1,25 +1,25 @@
 import KeyValueModel
 import TestKit
 
-/// The comparison of what clients saw in a round with the journal, revision by revision.
+/// The comparison of the clients' observations in a round with the journal, revision by revision.
 struct RoundCheck: Sendable {
-  /// What is wrong.
+  /// The problems that were found.
   private(set) var problems: [String] = []
-  /// Writes without an answer that the journal has.
+  /// The writes without an answer that are in the journal.
   private(set) var found: [RoundRecord.Open] = []
-  /// Writes without an answer that it does not have yet.
+  /// The writes without an answer that are not in the journal yet.
   private(set) var stillOpen: [RoundRecord.Open] = []
-  /// Reads of states after the last line, which are for the next round to judge: a write that was left open may have
-  /// been done after the last of the round.
+  /// The reads of states after the last line, which the next round checks: a write with an unknown outcome may have
+  /// been done after the last write of the round.
   private(set) var later: [RoundRecord.Judgement] = []
   /// The registers after the last line.
   private(set) var registers: [String: Int]
-  /// By revision, the registers that it left; that of the first state too.
+  /// The registers after each revision, and in the first state.
   private var states: [Int: [String: Int]]
   private let lines: [Int: JournalLine]
 
-  /// Compares. `lines` are those after the revision `start`, at which the registers were `registers`; `done` has the
-  /// values that were ever set, and gets the new ones.
+  /// Makes the comparison. `lines` are those after the revision `start`, at which the registers were `registers`;
+  /// `done` has the values that were ever set, and receives the new ones.
   init(
     of record: RoundRecord, lines: [JournalLine], after start: Int, registers: [String: Int], done: inout Set<Int>
   ) {
@@ -50,7 +50,7 @@ struct RoundCheck: Sendable {
     }
   }
 
-  /// Every acknowledged write is there, at its revision. Gives these revisions.
+  /// Checks that every acknowledged write is in the journal, at its revision. Returns these revisions.
   private mutating func checkAcknowledged(_ acknowledged: [RoundRecord.Acknowledged]) -> Set<Int> {
     var claimed: Set<Int> = []
     for write in acknowledged {
@@ -68,7 +68,7 @@ struct RoundCheck: Sendable {
     return claimed
   }
 
-  /// Every other line is of a write without an answer.
+  /// Checks that every other line belongs to a write without an answer.
   private mutating func checkUnclaimed(_ open: [RoundRecord.Open], claimed: Set<Int>) {
     stillOpen = open
     for line in lines.values.sorted(by: { $0.revision < $1.revision }) where !claimed.contains(line.revision) {
@@ -83,7 +83,8 @@ struct RoundCheck: Sendable {
     }
   }
 
-  /// A read or refusal is right at the revision that it names, and knows what clients knew when it was asked for.
+  /// Checks that a read or refusal is right at the revision that it names, and reflects what clients knew when it was
+  /// requested.
   private mutating func check(_ judgement: RoundRecord.Judgement, start: Int, revisions: [Int: Int]) {
     if judgement.revision < judgement.floor {
       problems.append("\(judgement.text): from revision \(judgement.revision), and \(judgement.floor) was known")
@@ -102,21 +103,21 @@ struct RoundCheck: Sendable {
     }
   }
 
-  /// The registers at a revision of the round; nil for any other.
+  /// Returns the registers at a revision of the round; nil for any other revision.
   func registers(at revision: Int) -> [String: Int]? { states[revision] }
 }
 
-/// What all clients saw in one round.
+/// The observations of all clients in one round.
 struct RoundRecord: Hashable, Sendable {
   /// A write that was acknowledged.
   struct Acknowledged: Hashable, Sendable {
     var revision: Int
-    /// What it left in each register.
+    /// The state of each register after it.
     var leaves: [String: Int?]
     var text: String
   }
 
-  /// A write whose outcome is not known: no answer came, or one that leaves it open.
+  /// A write whose outcome is not known: there was no answer, or one that leaves it open.
   struct Open: Hashable, Sendable {
     var invoked: UInt64
     var parts: [RegisterRequest.Part]
@@ -124,7 +125,7 @@ struct RoundRecord: Hashable, Sendable {
     var value: Int?
     var text: String
 
-    /// What it may have done, or may do yet.
+    /// The operations that it may have done, or may still do.
     var operations: [(register: String, operation: RegisterOperation)] {
       parts.map {
         (
@@ -135,47 +136,47 @@ struct RoundRecord: Hashable, Sendable {
     }
   }
 
-  /// A read or a refusal, with the revision that it was judged by.
+  /// A read or a refusal, with the revision that it is based on.
   struct Judgement: Hashable, Sendable {
     var text: String
     var register: String
     var revision: Int
-    /// The newest revision that any client knew of when it was asked for, and that it must know too; 0 where it need
-    /// not.
+    /// The newest revision that any client knew of at the request, and that the answer must reflect; 0 if it need not.
     var floor: Int
-    /// What has to have held at the revision.
+    /// The condition that must have held at the revision.
     var condition: RegisterOperation.Condition
     /// The value that a refused write would have set.
     var refusedValue: Int?
   }
 
-  /// By register what happened to it, as the checker of linearizability takes it.
+  /// The operations on each register, for the linearizability checker.
   var histories: [String: [RegisterOperation]] = [:]
   var acknowledged: [Acknowledged] = []
   var open: [Open] = []
   var judgements: [Judgement] = []
 
-  /// The record of a new round, in which writes that were left open may yet be done, and reads are judged that showed
-  /// more than the round before.
+  /// Creates the record of a new round, in which writes with unknown outcomes may still be done, and reads are checked
+  /// that showed more than the previous round.
   init(carrying open: [Open] = [], _ judgements: [Judgement] = []) {
     (self.open, self.judgements) = (open, judgements)
     for (register, operation) in open.flatMap(\.operations) { histories[register, default: []].append(operation) }
   }
 
-  /// Notes what happened to a register.
+  /// Adds an operation on a register.
   mutating func note(_ register: String, _ operation: RegisterOperation) {
     histories[register, default: []].append(operation)
   }
 }
 
-/// A transaction as `/v1/journal` gives it, and what it did to registers.
+/// A transaction in the format of `/v1/journal`, and its effect on registers.
 struct JournalLine: Hashable, Sendable {
   var revision: Int
-  /// What it left in the registers that it wrote; nil is absence.
+  /// The states of the registers that it wrote; nil if absent.
   var leaves: [String: Int?]
   var text: String
 
-  /// A line; throws where it is none, or does what no request of the test asks for.
+  /// Parses a line. Throws if the text is not one, or the transaction does something that no request of the test asks
+  /// for.
   init(_ text: String) throws(BrokenPromise) {
     self.text = text
     let json = (try? Value(json: text)) ?? .null

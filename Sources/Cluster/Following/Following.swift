@@ -222,7 +222,7 @@ package final class Following: Sendable {
       plan.noteAccess(true)
       return true
     } catch {
-      note("\(reason); a copy to begin anew with cannot be had: \(error)")
+      note("\(reason); a copy to start again from cannot be fetched: \(error)")
       return false
     }
   }
@@ -231,5 +231,5 @@ package final class Following: Sendable {
 extension Condition {
   /// There is no contact with the node that this one follows.
   fileprivate static let leader = Condition(
-    "leader", "nothing is heard of the node that this one follows: it goes on serving what it has", level: .error)
+    "leader", "the node that this one follows does not answer: this node continues to serve what it has", level: .error)
 }

@@ -73,7 +73,7 @@ package struct Leader: Sendable {
   /// The refusal of a node that does not authenticate clients to follow this one, which does.
   package var accessRefusal: Refusal {
     .access(
-      "\(client.address) asks who its clients are (access.keys), and this node would serve everything that it has to "
+      "\(client.address) authenticates its clients (access.keys), and this node would serve all its data to "
         + "everyone. Set access.keys here, or access.open to true if that is intended")
   }
 
@@ -177,11 +177,11 @@ package struct Leader: Sendable {
     return request
   }
 
-  private static var strange: Refusal { .fault(NodeFault("the answer is not one of a node of this version")) }
+  private static var strange: Refusal { .fault(NodeFault("the answer is not that of a node of this version")) }
 
   private static func refusal(_ answer: NodeAnswer, _ body: [UInt8]) -> Refusal {
     let problem = (try? Value(json: body))?.asObject
-    let detail = problem?["detail"]?.asString ?? "no reason is given"
+    let detail = problem?["detail"]?.asString ?? "no reason given"
     let code = problem?["type"]?.asString ?? ""
     if code.hasSuffix("/\(ProblemCode.otherHistory.rawValue)")
       || code.hasSuffix("/\(ProblemCode.unusableCursor.rawValue)")
@@ -216,8 +216,8 @@ package struct LeaderCopy: Sendable {
     guard mayHaveAccess || !hasAccess else { throw leader.accessRefusal }
     if let schema, Schema.fingerprint(ofYAML: schema) != Schema.fingerprint(ofYAML: identity.schema) {
       throw .otherSchema(
-        "its schema is another than this node was given: a follower has the schema of \(leader.client.address); start "
-          + "it without --schema, or with that one")
+        "its schema differs from the one given to this node: a follower has the schema of \(leader.client.address); "
+          + "start it without --schema, or with that one")
     }
     let path = "\(directory)/joining.snapshot"
     guard try leader.writeSnapshot(to: path) else {
@@ -228,11 +228,11 @@ package struct LeaderCopy: Sendable {
       let file = try SnapshotFile(path: path)
       try file.read { _ in }
       guard file.header.epoch == identity.epoch, file.header.schema == identity.schema else {
-        throw NodeFault("its store has become another meanwhile")
+        throw NodeFault("its store has been replaced meanwhile")
       }
     } catch {
       try? FileManager.default.removeItem(atPath: path)
-      throw .fault(NodeFault("its snapshot is of no use: \(error)"))
+      throw .fault(NodeFault("its snapshot is unusable: \(error)"))
     }
     return LeaderCopy(identity: identity, hasAccess: hasAccess, snapshotPath: path)
   }

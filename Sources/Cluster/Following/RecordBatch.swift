@@ -56,7 +56,7 @@ package struct RecordBatch: Hashable, Sendable {
   /// Decodes a batch that follows a revision with a digest. Throws a fault if the bytes are not a batch, or a record is
   /// not the one that was written.
   package init(_ bytes: [UInt8], after revision: Revision, _ digest: JournalDigest) throws(NodeFault) {
-    let malformed = NodeFault("the answer is no batch of records of this version")
+    let malformed = NodeFault("the answer is not a batch of records of this version")
     var rest = bytes[...]
     guard rest.take(Self.magic.count) == Self.magic[...], let newest = rest.takeInteger(Revision.self),
       let silenceMilliseconds = rest.takeInteger(UInt64.self), let revocations = rest.takeInteger(UInt64.self),

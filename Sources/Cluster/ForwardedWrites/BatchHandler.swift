@@ -23,7 +23,7 @@ struct BatchHandler: Sendable {
       throw Problem(.malformedRequest, error.description)
     }
     guard let carrier = request.carrier, !messages.isEmpty else {
-      throw Problem(.malformedRequest, "a batch has one write or more, and none is in another")
+      throw Problem(.malformedRequest, "a batch must have at least one write, and cannot be in another batch")
     }
     let place = place(named: request)
     return .deferred { [journal] completion in
@@ -53,10 +53,10 @@ struct BatchHandler: Sendable {
   static func check(_ request: borrowing Request, _ route: Route) throws(Problem) {
     guard request.isCarried else { return }
     guard route.isForwarded, request.method != .get, request.method != .head, request.method != .options else {
-      throw Problem(.invalidValue, "a batch has writes alone, and \(request.method.rawValue) here is none")
+      throw Problem(.invalidValue, "a batch can have only writes, and \(request.method.rawValue) here is not a write")
     }
     guard request.header(.keywayRequest) != nil else {
-      throw Problem(.invalidValue, "a write in a batch has Keyway-Request, by which nodes know it")
+      throw Problem(.invalidValue, "a write in a batch must have the field Keyway-Request, which identifies it")
     }
   }
 }

@@ -44,7 +44,7 @@ struct LeaderWrites: Sendable {
     guard following.silenceMilliseconds < staleMilliseconds else {
       throw Problem(
         .leaderUnreachable,
-        "\(address) takes the writes, and nothing was heard of it for nodes.staleSeconds; nothing was changed")
+        "\(address), which takes the writes, has not answered for nodes.staleSeconds; nothing was changed")
     }
     // A follower of this node may have named the write already.
     let write = try PassedWrite(of: request) ?? PassedWrite(since: store.cursor(store.revision))
@@ -85,14 +85,15 @@ struct LeaderWrites: Sendable {
         ? "nothing was changed"
         : "it is not known whether the write was done: send it again with its Idempotency-Key, or with If-Match"
       completion.respond(
-        Problem(.leaderUnreachable, "\(address): \(fault?.reason ?? "there was no answer"); \(fate)").response)
+        Problem(.leaderUnreachable, "\(address): \(fault?.reason ?? "no answer arrived"); \(fate)").response)
     }
 
     func refused(_ completion: Completion) { completion.respond(Self.overload.response) }
 
     static var overload: Problem {
       Problem(
-        .overloaded, "as many writes are passed on as nodes.forwarding allows, or a quarter of that for one client")
+        .overloaded,
+        "too many writes are being forwarded: nodes.forwarding is the limit, a quarter of it for one client")
     }
   }
 }

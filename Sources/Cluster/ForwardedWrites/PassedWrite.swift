@@ -39,7 +39,7 @@ struct PassedWrite: Hashable, Sendable {
     let parts = field.split(separator: " ", omittingEmptySubsequences: false)
     guard parts.count >= 2, let id = WriteID(hexadecimal: parts[0]), let since = Cursor(String(parts[1])),
       Set(parts.dropFirst(2)).isSubset(of: [Self.finalWord[...], Self.againWord[...]])
-    else { throw Problem(.malformedQuery, "Keyway-Request is what a node says of a write that it passes on") }
+    else { throw Problem(.malformedQuery, "Keyway-Request is not the name of a write that a node forwards") }
     (self.id, self.since) = (id, since)
     isFinal = parts.dropFirst(2).contains { $0 == Self.finalWord }
     isAgain = parts.dropFirst(2).contains { $0 == Self.againWord }

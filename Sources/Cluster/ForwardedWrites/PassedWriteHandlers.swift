@@ -38,7 +38,7 @@ struct PassedWriteHandlers: Sendable {
     _ context: RequestContext, _ handle: Route.Handler
   ) throws(Problem) -> HandlerResponse {
     guard write.since.epoch == store.epoch else {
-      throw Problem(.storeUnavailable, "the node that passes the write on has another epoch; nothing was changed")
+      throw Problem(.storeUnavailable, "the node that forwards the write has another epoch; nothing was changed")
     }
     let client = request.client
     let bound = BoundWrite(
@@ -57,7 +57,8 @@ struct PassedWriteHandlers: Sendable {
     case .refused: throw Problem(.storeUnavailable, "the write was refused; this is an earlier request for it")
     case .forgotten:
       throw Problem(
-        .storeUnavailable, "this node does not know any more, or not yet, whether the write was done (\(write.since))")
+        .storeUnavailable,
+        "this node no longer knows, or does not know yet, whether the write was done (\(write.since))")
     }
     var context = context
     context.nodes = ClusterContext(request, as: bound, writes, wayBack)
@@ -100,7 +101,7 @@ struct PassedWriteHandlers: Sendable {
     else { return response }
     return Problem(
       .storeUnavailable,
-      "the node that was sent the write has not answered, and may still do what is refused here "
+      "the node that received the write has not answered, and may still do what this node refuses "
         + "(\(response.status.code)): send it again with its Idempotency-Key, or with If-Match"
     ).response
   }

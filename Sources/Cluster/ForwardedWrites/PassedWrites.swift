@@ -49,7 +49,7 @@ final class PassedWrites: Sendable {
   func wait(for id: WriteID, _ completion: Completion) -> Problem? {
     state.withLock { state in
       guard state.memory.isUnderWay(id), state.waiting[id, default: []].count < Self.mostWaiting else {
-        return Problem(.overloaded, "the write is being carried out; ask again")
+        return Problem(.overloaded, "the write is being carried out; try again")
       }
       state.waiting[id, default: []].append(completion)
       return nil

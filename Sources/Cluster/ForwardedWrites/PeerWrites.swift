@@ -129,7 +129,7 @@ final class PeerWrites: Sendable {
 
     /// The response to a write that goes back.
     var response: Response {
-      let problem = Problem(.storeUnavailable, "other nodes have appended first each time; nothing was changed")
+      let problem = Problem(.storeUnavailable, "other nodes were first to append at each attempt; nothing was changed")
       var response = problem.response
       response.retry = outcome.map { Response.Retry(with: $0) }
       return response

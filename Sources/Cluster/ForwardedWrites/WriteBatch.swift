@@ -82,7 +82,7 @@ enum WriteBatch {
       let fields = try reader.fields()
       let body = try reader.content()
       guard let request = CarriedMessage(method: method, target: target, fields: fields, body: body) else {
-        throw Defect(description: "request \(index) has a method, a target or a field that no request has")
+        throw Defect(description: "request \(index) has an invalid method, target or field")
       }
       requests.append(request)
     }
@@ -124,11 +124,11 @@ enum WriteBatch {
     var reader = Reader(bytes: bytes)
     let hasRecords = bytes.starts(with: recordsForm)
     let count = try reader.count(hasRecords ? recordsForm : answerForm)
-    guard count == expected else { throw Defect(description: "there are \(count) answers to \(expected) requests") }
+    guard count == expected else { throw Defect(description: "the batch has \(count) answers to \(expected) requests") }
     var answers: [NodeAnswer] = []
     for _ in 0..<count {
       let status: UInt16 = try reader.number()
-      guard (200...599).contains(status) else { throw Defect(description: "\(status) is the status of no answer") }
+      guard (200...599).contains(status) else { throw Defect(description: "\(status) is not the status of an answer") }
       let fields = try reader.fields()
       answers.append(NodeAnswer(status: Int(status), fields: fields, body: try reader.content()))
     }
@@ -142,7 +142,7 @@ enum WriteBatch {
     var position = 0
 
     mutating func count(_ form: [UInt8]) throws(Defect) -> Int {
-      guard try take(4) == form[...] else { throw Defect(description: "this is no batch of this version") }
+      guard try take(4) == form[...] else { throw Defect(description: "the bytes are not a batch of this version") }
       let count: UInt32 = try number()
       guard Int(count) <= (bytes.count - position) / leastBytes else { throw missing }
       return Int(count)
@@ -202,10 +202,10 @@ enum WriteBatch {
 
     func end() throws(Defect) {
       let rest = bytes.count - position
-      guard rest == 0 else { throw Defect(description: "\(rest) bytes stand behind the last of the batch") }
+      guard rest == 0 else { throw Defect(description: "\(rest) bytes follow the end of the batch") }
     }
 
-    private var missing: Defect { Defect(description: "the batch ends at byte \(bytes.count), before it is whole") }
+    private var missing: Defect { Defect(description: "the batch ends at byte \(bytes.count), before it is complete") }
   }
 }
 

@@ -159,7 +159,7 @@ extension WriteBatcher.Sender {
         if let taking, let handed { taking.take(handed) }
         return answers
       } catch {
-        throw NodeFault("the answer to a batch: \(error)")
+        throw NodeFault("malformed answer to a batch: \(error)")
       }
     case .unauthorized, .forbidden: throw Self.refusal(answer)
     // A node of an older version.

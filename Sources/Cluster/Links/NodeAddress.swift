@@ -23,7 +23,8 @@ package struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
     if text.hasPrefix("unix:") {
       let path = String(text.dropFirst(5))
       guard !path.isEmpty, path.utf8.count < 108 else {
-        throw NodeFault("'\(text)' is no node: a socket's path has 1 to 107 bytes", isUnsent: true)
+        throw NodeFault(
+          "'\(text)' is not the address of a node: the path of a socket must have 1 to 107 bytes", isUnsent: true)
       }
       place = .socket(path: path)
       isSecure = false
@@ -77,7 +78,7 @@ struct NodeToken: Sendable {
     }
     let token = text.trimmingCharacters(in: .whitespacesAndNewlines)
     guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-      throw NodeFault("\(file) (nodes.tokenFile) does not have one token", isUnsent: true)
+      throw NodeFault("\(file) (nodes.tokenFile) must contain exactly one token", isUnsent: true)
     }
     return [(name.rawName, "Bearer \(token)")]
   }

@@ -92,7 +92,7 @@ final class NodeConnection: Sendable {
 
   private func wait(_ events: Int16, before deadline: Deadline, isUnsent: Bool) throws(NodeFault) {
     guard try Self.isReady(descriptor, events, before: deadline) else {
-      throw NodeFault("there was no answer in time", isUnsent: isUnsent, isSilence: true)
+      throw NodeFault("no answer arrived in time", isUnsent: isUnsent, isSilence: true)
     }
   }
 
@@ -106,7 +106,7 @@ final class NodeConnection: Sendable {
       let count = poll(&entry, 1, Int32(milliseconds))
       if count > 0 { return true }
       if count == 0 { return false }
-      guard errno == EINTR else { throw NodeFault("the connection cannot be waited for: \(reason)") }
+      guard errno == EINTR else { throw NodeFault("cannot poll the connection: \(reason)") }
     }
   }
 
@@ -156,7 +156,7 @@ final class NodeConnection: Sendable {
   ) throws(NodeFault) -> Int32 {
     let flags = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
     let descriptor = socket(family, flags, 0)
-    guard descriptor >= 0 else { throw NodeFault("there is no socket for \(address): \(reason)", isUnsent: true) }
+    guard descriptor >= 0 else { throw NodeFault("cannot create a socket for \(address): \(reason)", isUnsent: true) }
     do throws(NodeFault) {
       try complete(descriptor, name, length, address, deadline)
     } catch {

@@ -148,6 +148,6 @@ extension NodeAnswer {
   }
 
   private static func malformed(_ defect: String) -> NodeFault {
-    NodeFault("its answer \(defect), which no answer of a node has")
+    NodeFault("its answer \(defect), unlike any answer of a node")
   }
 }

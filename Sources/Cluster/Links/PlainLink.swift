@@ -201,7 +201,7 @@ private struct NodeReader {
       guard text.allSatisfy({ $0.isASCII && $0.isNumber }), let count = Int(text) else { throw Self.strange }
       try content(count, receive)
     } else {
-      throw NodeFault("the answer does not say how long it is")
+      throw NodeFault("the answer does not state its length")
     }
   }
 
@@ -268,10 +268,10 @@ private struct NodeReader {
   private mutating func fill() throws(NodeFault) {
     buffer = try connection.receive(before: .now + silence)
     position = 0
-    guard !buffer.isEmpty else { throw NodeFault("the connection was closed before the answer was whole") }
+    guard !buffer.isEmpty else { throw NodeFault("the connection was closed before the answer was complete") }
   }
 
-  private static var strange: NodeFault { NodeFault("the answer is not HTTP as a node speaks it") }
+  private static var strange: NodeFault { NodeFault("the answer is not a valid HTTP response of a node") }
 }
 
 /// The events of a chunked stream, on a connection of its own.
@@ -400,5 +400,5 @@ struct ChunkedContent {
     }
   }
 
-  private static var strange: NodeFault { NodeFault("the stream is not in chunks") }
+  private static var strange: NodeFault { NodeFault("the stream is not in chunked transfer coding") }
 }

@@ -40,7 +40,7 @@ final class SecureLink: NodeLink {
     if answer.status == 200, answer.isEventStream {
       guard let stream = SecureStream(transfer, address) else {
         throw NodeFault(
-          "no descriptor is left to receive a stream of \(address): raise the limit of the process (ulimit -n)")
+          "no descriptor is left for a stream of \(address): raise the limit of the process (ulimit -n)")
       }
       return (answer, stream)
     }
@@ -101,7 +101,7 @@ final class SecureLink: NodeLink {
     // Without a length, a truncated answer looks complete.
     let hasNone = method == "HEAD" || answer.status == 204 || answer.status == 304
     guard hasNone || answer["Content-Length"] != nil || answer["Transfer-Encoding"] != nil else {
-      throw NodeFault("the answer does not say how long it is")
+      throw NodeFault("the answer does not state its length")
     }
     while true {
       let piece: [UInt8]

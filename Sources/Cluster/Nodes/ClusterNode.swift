@@ -257,13 +257,13 @@ package final class ClusterNode: Node {
   package func checkHearing() throws(Problem) {
     guard let following else { return }
     if let missing = following.missing {
-      throw Problem(.storeUnavailable, "this node begins with a copy, and \(missing) revisions are still to come")
+      throw Problem(.storeUnavailable, "this node is catching up from a copy, and still lacks \(missing) revisions")
     }
     guard following.silenceMilliseconds >= UInt64(options.staleSeconds) * 1_000 else { return }
     let reason = following.reason.map { ": \($0)" } ?? ""
     throw Problem(
       .leaderUnreachable,
-      "nothing was heard of \(following.plan.leader.client.address) for \(following.silenceMilliseconds / 1_000) s"
+      "\(following.plan.leader.client.address) has not answered for \(following.silenceMilliseconds / 1_000) s"
         + reason)
   }
 
@@ -359,7 +359,7 @@ extension ClusterNode {
     let client = request.client
     if request.isHandledAgain, journal.bounds.last < revision, journal.silence < WriteTime.silence { return nil }
     guard !request.isHandledAgain, waits.hasRoom(for: client) else {
-      throw Problem(.behind, "the store is at revision \(judged) and has not come to \(revision)")
+      throw Problem(.behind, "the store is at revision \(judged) and has not reached \(revision)")
     }
     request.keepBody()
     return .deferred { [waits] completion in
@@ -397,7 +397,7 @@ extension ClusterNode {
     let remedy = "tokens may have been revoked meanwhile (access.staleSeconds)"
     if let following, following.silenceMilliseconds >= UInt64(seconds) * 1_000 {
       throw Problem(
-        .leaderUnreachable, "nothing was heard of \(following.plan.leader.client.address) for \(seconds) s; \(remedy)")
+        .leaderUnreachable, "\(following.plan.leader.client.address) has not answered for \(seconds) s; \(remedy)")
     }
     if let journal, journal.silence >= .seconds(seconds) {
       throw Problem(.storeUnavailable, "the database has not answered for \(seconds) s; \(remedy)")

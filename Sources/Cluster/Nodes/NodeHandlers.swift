@@ -71,7 +71,7 @@ struct NodeHandlers: Sendable {
         } catch let problem as Problem {
           completion.respond(problem.response)
         } catch {
-          completion.respond(Problem(.storeUnavailable, "there is no snapshot to be had: \(error)").response)
+          completion.respond(Problem(.storeUnavailable, "no snapshot is available: \(error)").response)
         }
       }
     }
@@ -108,7 +108,7 @@ struct NodeHandlers: Sendable {
     node.followers.note(copy, of: snapshot.revision)
     let identity = store.journal.identity
     guard let digest = try store.journal.digest(at: snapshot.revision) else {
-      throw Problem(.storeUnavailable, "the journal has gone on meanwhile; try again")
+      throw Problem(.storeUnavailable, "the journal has advanced meanwhile; try again")
     }
     let path = FileManager.default.temporaryDirectory.appending(path: "keyway-\(UUID().uuidString).snapshot").path
     defer { unlink(path) }
@@ -128,7 +128,7 @@ struct NodeHandlers: Sendable {
     var status = stat()
     guard fstat(descriptor, &status) == 0 else {
       close(descriptor)
-      throw Problem(.storeUnavailable, "the snapshot cannot be looked at")
+      throw Problem(.storeUnavailable, "the snapshot cannot be examined")
     }
     var response = Response(status: .ok, fields: [.contentType: octets])
     response.file = FileContent(descriptor: descriptor, offset: 0, count: Int(status.st_size), lease: lease)
@@ -143,13 +143,13 @@ struct NodeHandlers: Sendable {
     let (after, digest) = try position(target)
     guard let name = target["node"], !name.isEmpty, name.utf8.count <= Followers.nameBytes else {
       throw Problem(
-        .malformedQuery, "node is where the node that asks is reached, at most \(Followers.nameBytes) bytes")
+        .malformedQuery, "node must be the address of the requesting node, of at most \(Followers.nameBytes) bytes")
     }
     switch node.followers.note(name, at: after, below: below(request.header(.keywayNodes))) {
     case .known: break
     // All followers learn of it at once.
     case .new: node.pollers.endAll()
-    case .refused: throw Problem(.overloaded, "as many nodes follow this one as nodes.followersMaximum allows")
+    case .refused: throw Problem(.overloaded, "too many nodes follow this one: see nodes.followersMaximum")
     }
     let client = request.client
     let hasRevocations = try request.header(.keywayRevocations).map { text throws(Problem) in
@@ -183,18 +183,18 @@ struct NodeHandlers: Sendable {
   private func position(_ target: Target) throws(Problem) -> (Revision, JournalDigest) {
     guard let after = target["after"].flatMap({ Revision($0) }), let text = target["digest"],
       let epoch = target["epoch"]
-    else { throw Problem(.malformedQuery, "epoch, after and digest say where the node that asks is") }
+    else { throw Problem(.malformedQuery, "epoch, after and digest must state the position of the requesting node") }
     let digest = try Self.digest(text)
     guard epoch == store.epoch else {
-      throw Problem(.otherHistory, "the epoch here is \(store.epoch), and not '\(epoch)'")
+      throw Problem(.otherHistory, "the epoch of this node is \(store.epoch), not '\(epoch)'")
     }
     let journal = store.journal
     let present = store.revision
     guard after <= present else {
       if node.following != nil {
-        throw Problem(.behind, "this node follows another, and has come to revision \(present) only")
+        throw Problem(.behind, "this node follows another, and has reached only revision \(present)")
       }
-      throw Problem(.otherHistory, "this node is at revision \(present) and never was at \(after)")
+      throw Problem(.otherHistory, "this node is at revision \(present) and has never been at \(after)")
     }
     let own: JournalDigest
     do throws(JournalError) {
@@ -204,14 +204,14 @@ struct NodeHandlers: Sendable {
       throw problem(error)
     }
     guard own == digest else {
-      throw Problem(.otherHistory, "what led to revision \(after) is another history than here")
+      throw Problem(.otherHistory, "revision \(after) belongs to a different history; the stores have diverged")
     }
     return (after, digest)
   }
 
   private static func digest(_ text: String) throws(Problem) -> JournalDigest {
     guard let value = UInt64(text, radix: 16) else {
-      throw Problem(.malformedQuery, "'\(text)' is no digest, which has 1 to 16 hexadecimal digits")
+      throw Problem(.malformedQuery, "'\(text)' is not a digest of 1 to 16 hexadecimal digits")
     }
     return JournalDigest(value: value)
   }
@@ -251,7 +251,7 @@ struct NodeHandlers: Sendable {
 
   private func problem(_ error: JournalError) -> Problem {
     switch error {
-    case .compacted(let base): Problem(.unusableCursor, "the journal begins with what comes after revision \(base)")
+    case .compacted(let base): Problem(.unusableCursor, "the journal begins after revision \(base)")
     default: Problem(.storeUnavailable, "the journal cannot be read: \(store.journal.publicReason(error))")
     }
   }
@@ -276,12 +276,13 @@ extension NodeHandlers {
     try context.checkParameters()
     let body = try Body.object(of: request)
     guard case .array(let elements)? = body["ended"], body.members.count == 1, elements.count <= StreamEnds.most else {
-      throw Problem(.invalidValue, "the body is {\"ended\":[…]} with at most \(StreamEnds.most) numbers of streams")
+      throw Problem(
+        .invalidValue, "the body must be {\"ended\":[…]} with at most \(StreamEnds.most) numbers of streams")
     }
     var ended: Set<UInt64> = []
     for element in elements {
       guard case .integer(let number) = element, number > 0 else {
-        throw Problem(.invalidValue, "'ended' has \(element.json), which is no number of a stream")
+        throw Problem(.invalidValue, "'ended' has \(element.json), which is not the number of a stream")
       }
       ended.insert(UInt64(number))
     }

@@ -221,7 +221,7 @@ final class PostgresConnection: @unchecked Sendable {
       guard unsent >= 0 else { throw .lost(Self.words(PQerrorMessage(handle))) }
       if unsent == 0, PQisBusy(handle) == 0 { return PQgetResult(handle) }
       let patience = deadline - .now
-      guard patience > .zero else { throw .lost("the time is over") }
+      guard patience > .zero else { throw .lost("timed out") }
       let events = POLLIN | (unsent == 1 ? POLLOUT : 0)
       var polled = pollfd(fd: PQsocket(handle), events: Int16(events), revents: 0)
       poll(&polled, 1, patience.pollMilliseconds)

@@ -26,7 +26,8 @@ struct PostgresHead: Equatable, Sendable {
   init(_ result: PostgresResult) throws(PostgresError) {
     let layout = try result.integer(0, 0)
     guard layout == PostgresLayout.version else {
-      throw .refused(code: "", "its tables are of version \(layout), and this program knows \(PostgresLayout.version)")
+      throw .refused(
+        code: "", "its tables have version \(layout), and this program supports version \(PostgresLayout.version)")
     }
     epoch = result.text(0, 1)
     schema = try result.bits(0, 2)

@@ -159,7 +159,7 @@ package final class PostgresJournal: SharedJournal {
     try requireUse()
     let silence = silence
     guard silence < options.silence else {
-      throw .refused("the database has not been heard for \(silence.components.seconds) seconds")
+      throw .refused("the database has not answered for \(silence.components.seconds) seconds")
     }
   }
 
@@ -530,9 +530,9 @@ package final class PostgresJournal: SharedJournal {
     guard !isOfBefore else { return }
     if head.epoch != present.epoch {
       throw over(
-        .otherHistory("the database has the epoch \(head.epoch), and this node began with \(present.epoch)"))
+        .otherHistory("the database has the epoch \(head.epoch), and this node started with \(present.epoch)"))
     }
-    if head.schema != present.schema { throw over(.otherSchema("the database has gone on under another schema")) }
+    if head.schema != present.schema { throw over(.otherSchema("the database has continued with another schema")) }
     if head.last < known.revision || (head.last == known.revision && head.digest != known.digest) {
       throw lose(head, known.revision)
     }
@@ -573,7 +573,7 @@ package final class PostgresJournal: SharedJournal {
     }
     return over(
       .otherHistory(
-        "the database is at revision \(head.last), and lacks what this node has of revision \(revision); it goes on in "
+        "the database is at revision \(head.last), and lacks revision \(revision) of this node; it continues in "
           + "another epoch"))
   }
 

@@ -78,7 +78,7 @@ struct PostgresOpening {
       do throws(PostgresError) {
         return try pool.withReading { connection throws(PostgresError) in
           if let found = try read(connection) { return found }
-          guard let identity = identity() else { throw .refused(code: "", "there is no journal in it") }
+          guard let identity = identity() else { throw .refused(code: "", "it has no journal") }
           try make(identity, connection)
           guard let made = try read(connection) else { throw .unexpected("the head is missing") }
           return made

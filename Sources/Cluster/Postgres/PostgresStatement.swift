@@ -92,7 +92,7 @@ final class PostgresResult {
   func integer(_ row: Int, _ column: Int) throws(PostgresError) -> Int64 {
     let length = Int(PQgetlength(handle, Int32(row), Int32(column)))
     guard length == 8, !isNull(row, column), let value = PQgetvalue(handle, Int32(row), Int32(column)) else {
-      throw .unexpected("column \(column) is no bigint")
+      throw .unexpected("column \(column) is not a bigint")
     }
     return Int64(bigEndian: UnsafeRawPointer(value).loadUnaligned(as: Int64.self))
   }
@@ -128,7 +128,7 @@ enum PostgresError: Error, Sendable, CustomStringConvertible {
     case .refused(_, let reason): "the database refused: \(reason)"
     case .unreachable(let reason): "the database cannot be reached: \(reason)"
     case .lost(let reason): "the database did not answer: \(reason)"
-    case .unexpected(let reason): "the database answered otherwise than it was asked: \(reason)"
+    case .unexpected(let reason): "the database gave an unexpected answer: \(reason)"
     }
   }
 

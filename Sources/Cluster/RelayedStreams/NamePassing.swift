@@ -127,12 +127,14 @@ final class NamePassing: Sendable {
 
   private static var overload: Problem {
     Problem(
-      .overloaded, "as many requests are passed on as nodes.forwarding allows, or a quarter of that for one client")
+      .overloaded,
+      "too many requests are being forwarded: nodes.forwarding is the limit, a quarter of it for one client")
   }
 
   private static var unknownNodes: Problem {
     Problem(
-      .leaderUnreachable, "another node made what the request names, and this one has not heard yet of the others")
+      .leaderUnreachable,
+      "the request names something of another node, and this node has not learned of the other nodes yet")
   }
 
   // MARK: On a thread of the pool
@@ -161,7 +163,8 @@ final class NamePassing: Sendable {
   private static func problem(of fault: NodeFault, _ address: NodeAddress, _ passed: Passed) -> Problem {
     guard fault.isSilence, !fault.isUnsent else { return passed.unknown }
     return Problem(
-      .overloaded, "\(address) made what the request names, and does not answer within nodes.answerSeconds; try again")
+      .overloaded,
+      "the request names something of \(address), which does not answer within nodes.answerSeconds; try again")
   }
 
   private func answer(_ passed: Passed, _ answer: NodeAnswer) {
@@ -191,7 +194,7 @@ final class NamePassing: Sendable {
     var beginning: [UInt8] = []
     while beginning.isEmpty {
       let bytes = try source.receive(before: .now + silence)
-      guard !bytes.isEmpty else { throw NodeFault("the stream ends before its first event") }
+      guard !bytes.isEmpty else { throw NodeFault("the stream ended before its first event") }
       beginning = try events.take(bytes[...])
     }
     // The other node has another epoch: it serves another store by now.
@@ -230,7 +233,7 @@ final class NamePassing: Sendable {
     guard relay.add(id, for: passed.sender, source, events, reservation) else {
       hub.abandon(stream)
       throw Problem(
-        .overloaded, "as many streams of other nodes are sent on as nodes.streams and nodes.streamsPerClient allow")
+        .overloaded, "too many streams of other nodes are being relayed: see nodes.streams and nodes.streamsPerClient")
     }
     passed.completion.become(stream, fields: .eventStream)
   }

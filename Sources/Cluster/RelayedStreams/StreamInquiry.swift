@@ -53,7 +53,8 @@ final class StreamInquiry: Sendable {
     }
     guard !streams.isEmpty else { return nil }
     guard streams.count <= Self.most else {
-      throw Problem(.invalidValue, "\(streams.count) streams of other nodes; a write names at most \(Self.most)")
+      throw Problem(
+        .invalidValue, "the write names \(streams.count) streams of other nodes; the maximum is \(Self.most)")
     }
     let sender = request.client
     guard let pool = clients.pool() else { throw Self.overload }
@@ -81,7 +82,7 @@ final class StreamInquiry: Sendable {
   private static var overload: Problem {
     Problem(
       .overloaded,
-      "as many requests are passed on as nodes.forwarding allows, or a quarter of that for one client; "
+      "too many requests are being forwarded: nodes.forwarding is the limit, a quarter of it for one client; "
         + "nothing was changed")
   }
 
@@ -120,7 +121,7 @@ final class StreamInquiry: Sendable {
       guard error.isSilence, !error.isUnsent else { return nil }
       throw Problem(
         .overloaded,
-        "\(client.address) has a stream that the write names, and does not answer within nodes.waitSeconds; "
+        "the write names a stream of \(client.address), which does not answer within nodes.waitSeconds; "
           + "nothing was changed")
     }
     switch answer.status {
@@ -133,7 +134,7 @@ final class StreamInquiry: Sendable {
     case 401, 403, 404: return nil
     case let status:
       throw Problem(
-        .overloaded, "\(client.address) has a stream that the write names, and answers \(status); nothing was changed")
+        .overloaded, "the write names a stream of \(client.address), which answers \(status); nothing was changed")
     }
   }
 }

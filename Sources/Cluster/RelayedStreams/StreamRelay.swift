@@ -201,7 +201,7 @@ private final class RelayLoop {
     do throws(MemoryRefusal) {
       try stream.reservation?.resize(to: stream.events.pendingBytes + stream.held.count)
     } catch {
-      throw NodeFault("there is no memory for an event of the stream")
+      throw NodeFault("not enough memory for an event of the stream")
     }
   }
 

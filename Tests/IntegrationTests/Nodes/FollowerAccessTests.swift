@@ -33,7 +33,7 @@ import Testing
     let wrongSetting = try ChildProcess.keyway("serve", "--set", "port=70000")
     let (status, errors) = try refused(leader, store: directory.file("b"))
     #expect(status == wrongSetting.status && status != 0)
-    #expect(errors.contains("asks who its clients are (access.keys)") && errors.contains("access.open"), "\(errors)")
+    #expect(errors.contains("authenticates its clients (access.keys)") && errors.contains("access.open"), "\(errors)")
     #expect(!errors.contains("serving"))
     #expect(try refused(leader, store: "memory").status == status)
     let open = keys.merging(["access.open": "true", "access.keys": "none"]) { $1 }
@@ -52,10 +52,10 @@ import Testing
     try leader.start(keys.mapValues { $0 })
     let child = follower.server.child
     #expect(Deadline().awaits { !child.isRunning })
-    #expect(try child.exitStatus() != 0 && child.errors.contains("asks who its clients are"), "\(child.errors)")
-    #expect(try refused(leader, store: follower.directory).errors.contains("asks who its clients are"))
+    #expect(try child.exitStatus() != 0 && child.errors.contains("authenticates its clients"), "\(child.errors)")
+    #expect(try refused(leader, store: follower.directory).errors.contains("authenticates its clients"))
     try leader.stop()
-    #expect(try refused(leader, store: follower.directory).errors.contains("asks who its clients are"))
+    #expect(try refused(leader, store: follower.directory).errors.contains("authenticates its clients"))
     // With the keys it goes on, and asks who its clients are.
     try leader.start()
     try follower.start(keys.mapValues { $0 })

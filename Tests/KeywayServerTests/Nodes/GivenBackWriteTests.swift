@@ -118,10 +118,10 @@ struct GivenBackWriteTests {
       try overtaken.client.send("PUT", "/v1/objects/Account/1/balance", fields, body: "7")
     }
     let refused = try put(fields)
-    #expect(refused.status == 503 && refused.text.contains("may still do what is refused here (412)"))
+    #expect(refused.status == 503 && refused.text.contains("may still do what this node refuses (412)"))
     journal.overtaking.withLock { $0.pen = "http://127.0.0.1:\(first.client.port)" }
     let again = try put(fields.mapValues { $0.hasPrefix(name) ? "\($0) again" : $0 })
-    #expect(again.status == 503 && again.text.contains("may still do what is refused here (412)"))
+    #expect(again.status == 503 && again.text.contains("may still do what this node refuses (412)"))
     // Of another one nobody else knows.
     let other = try put(["Keyway-Request": fields["Keyway-Request"]!.replacing("a", with: "b"), "If-Match": "\"x-1\""])
     #expect(other.status == 412)

@@ -61,7 +61,7 @@ import Testing
     #expect(try good.fields.map(\.value) == ["Bearer a.b.c"])
     for text in ["", "\n", "a b", "a\nb\n", "a\r\nX: y", "\u{1B}"] {
       let token = NodeToken(file: try folder.write(text, to: "bad"))
-      #expect(performing: { _ = try token.fields }, throws: { "\($0)".contains("does not have one token") })
+      #expect(performing: { _ = try token.fields }, throws: { "\($0)".contains("must contain exactly one token") })
     }
   }
 

@@ -140,7 +140,7 @@ import Testing
     let before = try server.revision
     for (bytes, text) in [
       ([], "ends at byte 0"), (Array(good.dropLast()), "ends at byte \(good.count - 1)"),
-      (good + [1], "1 bytes stand behind"), (WriteBatch.encoded([NodeRequest]()), "one write or more"),
+      (good + [1], "1 bytes follow"), (WriteBatch.encoded([NodeRequest]()), "at least one write"),
       (WriteBatch.encoded([NodeRequest("PUT", "x")]), "request 0 "),
     ] {
       let answer = try Self.post(server, bytes)

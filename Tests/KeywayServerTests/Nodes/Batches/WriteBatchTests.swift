@@ -107,7 +107,7 @@ import Testing
         #expect(try #require(defect).description.contains("ends at byte \(length)"))
       }
       let longer = #expect(throws: WriteBatch.Defect.self) { try WriteBatch.requests(in: bytes + [0, 0]) }
-      #expect(try #require(longer).description == "2 bytes stand behind the last of the batch")
+      #expect(try #require(longer).description == "2 bytes follow the end of the batch")
       for _ in 0..<200 {
         var damaged = bytes
         let index = Int.random(in: 0..<bytes.count, using: &random)

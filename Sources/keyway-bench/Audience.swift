@@ -194,7 +194,7 @@ struct Audience: ~Copyable {
     limit.rlim_cur = limit.rlim_max
     setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     guard limit.rlim_cur >= UInt(count) else {
-      throw LoopbackError("\(count) descriptors are needed and \(limit.rlim_cur) allowed (ulimit -n)")
+      throw LoopbackError("\(count) descriptors are needed, but only \(limit.rlim_cur) are allowed (ulimit -n)")
     }
   }
 }

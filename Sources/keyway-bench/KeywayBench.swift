@@ -31,7 +31,7 @@ struct ReportOptions: ParsableArguments {
   /// Throws for the first option whose value is out of range.
   static func check(_ options: [(name: String, value: Int, range: ClosedRange<Int>)]) throws {
     for (name, value, range) in options where !range.contains(value) {
-      throw ValidationError("\(name) is between \(range.lowerBound) and \(range.upperBound)")
+      throw ValidationError("\(name) must be between \(range.lowerBound) and \(range.upperBound)")
     }
   }
 }

@@ -68,7 +68,7 @@ struct ProcessFigures: Hashable, Sendable {
     guard let memory = try? String(contentsOfFile: "/proc/\(pid)/statm", encoding: .utf8),
       let times = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8),
       let pages = memory.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
-    else { throw LoopbackError("there is no process \(pid)") }
+    else { throw LoopbackError("process \(pid) does not exist") }
     residentBytes = pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     // The name in parentheses may contain anything; utime and stime are the 12th and 13th fields after it.
     let fields = times[(times.lastIndex(of: ")") ?? times.startIndex)...].split(separator: " ")

@@ -14,32 +14,32 @@ struct BenchFanoutCommand: ParsableCommand {
     discussion: """
       keyway-bench fanout --subscribers 8000 --messages 50 --pid $(pidof keyway)
 
-      Without --interval it is a burst, and a server may put many messages into one send: deliveries/s then tells how
-      well it batches, and compares only with servers that batch alike. With --interval each message is a send of its
-      own. CPU time comes in ticks of 10 ms, so a run of less than a second of it is a rough figure.
+      Without --interval, messages are sent in a burst, and a server may combine many into one send: deliveries/s then
+      measures its batching, and is comparable only with servers that batch alike. With --interval, each message is a
+      send of its own. CPU time has a resolution of 10 ms, so less than a second of it is a rough figure.
 
-      Exits with 1 if any subscriber missed a message, got one twice, or got them out of order.
+      Exits with 1 if any subscriber missed a message, or received one twice or out of order.
       """)
 
-  @Option(help: "How many subscribers.")
+  @Option(help: "The number of subscribers.")
   var subscribers = 1000
 
-  @Option(help: "How many messages are published.")
+  @Option(help: "The number of messages to publish.")
   var messages = 20
 
-  @Option(help: ArgumentHelp("How long a message is.", valueName: "bytes"))
+  @Option(help: ArgumentHelp("The size of a message.", valueName: "bytes"))
   var size = 100
 
   @Option(help: ArgumentHelp("The pause between messages: latency instead of throughput.", valueName: "microseconds"))
   var interval = 0
 
-  @Option(help: "The key path that is set and observed; its object is created where it does not exist.")
+  @Option(help: "The key path that is set and observed; its object is created if it does not exist.")
   var path = "/v1/objects/Note/1/text"
 
-  @Option(help: ArgumentHelp("How long the subscribers idle before the first message.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The idle time before the first message.", valueName: "seconds"))
   var idle = 0
 
-  @Option(help: "The server's process, for its memory and CPU.")
+  @Option(help: "The server's process id, to measure its memory and CPU time.")
   var pid: Int?
 
   @OptionGroup var report: ReportOptions
@@ -51,7 +51,7 @@ struct BenchFanoutCommand: ParsableCommand {
       ("--subscribers", subscribers, 1...60_000), ("--messages", messages, 1...10_000_000),
       ("--size", size, 22...1_000_000), ("--interval", interval, 0...10_000_000), ("--idle", idle, 0...3600),
     ])
-    guard object != nil else { throw ValidationError("--path names an object and a key of it, as in Note/1/text") }
+    guard object != nil else { throw ValidationError("--path must name an object and a key, as in Note/1/text") }
   }
 
   func run() throws {

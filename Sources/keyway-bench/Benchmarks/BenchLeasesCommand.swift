@@ -10,39 +10,39 @@ import TestKit
 struct BenchLeasesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "leases",
-    abstract: "Measures writers beside objects that end by themselves, while these wait, are renewed, and end.",
+    abstract: "Measures writers while other objects have leases, which are renewed and expire.",
     discussion: """
       keyway-bench leases --leases 1000000 --ending 1000 --pid $(pidof keyway)
 
-      A few connections set other objects at a fixed rate, first alone, then beside so many objects with a lease, and
-      last while so many of these are renewed and so many end each second. At the end the objects that are left are
-      counted.
+      A few connections set other objects at a fixed rate: first alone, then with a number of leased objects in the
+      store, and last while a number of leases are renewed and a number expire each second. At the end, the remaining
+      objects are counted.
 
-      Exits with 1 if an object ended that should not, or did not end. Figures are printed and not judged.
+      Exits with 1 if the wrong number of leases expired. Figures are printed and not judged.
       """)
 
-  @Option(help: "How many objects have a lease.")
+  @Option(help: "The number of objects with a lease.")
   var leases = 1_000_000
 
-  @Option(help: ArgumentHelp("How many leases end.", valueName: "per second"))
+  @Option(help: ArgumentHelp("The number of leases that expire.", valueName: "per second"))
   var ending = 1000
 
-  @Option(help: ArgumentHelp("How many leases are renewed.", valueName: "per second"))
+  @Option(help: ArgumentHelp("The number of leases to renew.", valueName: "per second"))
   var renewed = 1000
 
-  @Option(help: ArgumentHelp("How many other objects are set.", valueName: "per second"))
+  @Option(help: ArgumentHelp("The number of other objects to set.", valueName: "per second"))
   var rate = 500
 
-  @Option(help: "How many connections set them, and how many others renew leases.")
+  @Option(help: "The number of connections that set objects, and of further ones that renew leases.")
   var publishers = 8
 
-  @Option(help: ArgumentHelp("How long each phase is.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The duration of each phase.", valueName: "seconds"))
   var seconds = 10
 
-  @Option(help: "What the random order of the objects that are written comes from.")
+  @Option(help: "The seed of the random order of the written objects.")
   var seed: UInt64 = 1
 
-  @Option(help: "The server's process, for its memory and CPU.")
+  @Option(help: "The server's process id, to measure its memory and CPU time.")
   var pid: Int?
 
   @OptionGroup var report: ReportOptions
@@ -134,7 +134,7 @@ private struct LeasesRun {
   /// Returns the number of objects on the server.
   private func count() throws -> Int {
     let response = try connection.must(WireRequest("GET", "/v1/objects/\(Self.entity)?limit=1&keys=\(Self.key)"))
-    guard let count = response.json["count"].whole else { throw LoopbackError("a fetch without a count") }
+    guard let count = response.json["count"].whole else { throw LoopbackError("the response to a fetch has no count") }
     return count
   }
 

@@ -6,17 +6,17 @@ import KeyValueObserving
 struct BenchModelCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "model",
-    abstract: "Times sets and observed changes in this process, and how they grow with the number of members.",
+    abstract: "Measures sets and observed changes in this process, and how the times grow with the members.",
     discussion: """
-      First settings of an attribute that one observer follows, among few objects and among many. Then observed changes
-      of collection operators and of a computed key over collections of 10, 1,000 and 100,000 members, in turn, several
-      rounds; the best round counts. The ratio is of the largest to the smallest collection.
+      First sets an attribute that has one observer, among few objects and among many. Then changes observed collection
+      operators and a computed key over collections of 10, 1,000 and 100,000 members, in several rounds, of which the
+      best counts. The ratio is that of the largest collection to the smallest.
       """)
 
-  @Option(help: "How many changes each figure is taken over.")
+  @Option(help: "The number of changes for each figure.")
   var changes = 20_000
 
-  @Option(help: "How many rounds; the best counts.")
+  @Option(help: "The number of rounds; the best counts.")
   var rounds = 3
 
   @Option(help: "The sizes of the collections, separated by commas.")

@@ -13,20 +13,20 @@ import TestKit
 struct BenchQueriesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "queries",
-    abstract: "Times commits with live queries in this process, and how they grow with rows and with queries.",
+    abstract: "Measures commits with live queries in this process, and how the times grow with rows and queries.",
     discussion: """
-      First commits that move one row each, over results of 10, 1,000 and 100,000 rows: ordered by a key, filtered and
-      ordered through a relationship, and from section to section with aggregates of each. Then commits beside 1 and
-      10,000 queries that they do not touch, and commits that concern 1 and 1,000 streams of one query, until their
-      bytes are handed to the threads of the sockets. Several rounds; the best counts. Beside each figure stands what
-      the same commit costs without queries, which is not subtracted. The ratio is of the largest number to the
-      smallest.
+      First makes commits that move one row each, in results of 10, 1,000 and 100,000 rows: sorted by a key, filtered
+      and sorted through a relationship, and between sections with aggregates. Then makes commits with 1 and 10,000
+      queries that they do not touch, and commits that concern 1 and 1,000 streams of one query, up to the point at
+      which their bytes are passed to the threads of the sockets. The best of several rounds counts. Each figure is
+      followed by the cost of the same commit without queries, which is not subtracted. The ratio is that of the
+      largest number to the smallest.
       """)
 
-  @Option(help: "How many commits each figure is taken over.")
+  @Option(help: "The number of commits for each figure.")
   var commits = 10_000
 
-  @Option(help: "How many rounds; the best counts.")
+  @Option(help: "The number of rounds; the best counts.")
   var rounds = 3
 
   @Option(help: "The numbers of rows, separated by commas.")

@@ -11,18 +11,18 @@ import TestKit
 struct BenchReconnectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "reconnect",
-    abstract: "Cuts off many subscribers, has them all come back at once, and measures them and the writers.",
+    abstract: "Disconnects many subscribers, reconnects all of them at once, and measures them and the writers.",
     discussion: """
       keyway-bench reconnect --subscribers 5000 --behind 100
       keyway-bench reconnect --cut kill --store /tmp/store
 
-      Every subscriber observes the text of one of so many notes. All are cut, so many transactions are written that
-      each misses some events, and then all come back at once with the last ID that they had, while others write at a
-      steady rate, as they did before the cut. What every subscriber received is checked against what was published.
+      Every subscriber observes the text of one of several notes. All are disconnected, transactions are written so that
+      each misses some events, and then all reconnect at once with their last ID, while others write at a steady rate,
+      as they did before. The events that every subscriber received are compared with those that were published.
 
-      With --cut close the connections are closed and the server goes on. With term or kill the benchmark starts a
-      server of its own, of the store in --store, ends it with that signal when the missed transactions are written, and
-      starts it again.
+      With --cut close, the connections are closed and the server keeps running. With term or kill, the benchmark starts
+      a server of its own with the store in --store, ends it with that signal after the missed transactions were
+      written, and starts it again.
 
       Exits with 1 if a subscriber received anything wrong. Latencies are printed and not judged.
       """)
@@ -45,37 +45,37 @@ struct BenchReconnectCommand: ParsableCommand {
     }
   }
 
-  @Option(help: "How many subscribers.")
+  @Option(help: "The number of subscribers.")
   var subscribers = 5000
 
-  @Option(help: "How many objects are observed.")
+  @Option(help: "The number of observed objects.")
   var objects = 500
 
-  @Option(help: "How many revisions every subscriber misses.")
+  @Option(help: "The number of revisions that every subscriber misses.")
   var behind = 100
 
-  @Option(help: "How many of them concern each subscriber.")
+  @Option(help: "The number of those that concern each subscriber.")
   var missed = 2
 
-  @Option(help: "How many connections are under way at once.")
+  @Option(help: "The maximum number of connection attempts at the same time.")
   var atOnce = 4000
 
-  @Option(help: ArgumentHelp("How many writes.", valueName: "per second"))
+  @Option(help: ArgumentHelp("The rate of writes.", valueName: "per second"))
   var rate = 500
 
-  @Option(help: "How many connections write.")
+  @Option(help: "The number of connections that write.")
   var writers = 4
 
-  @Option(help: ArgumentHelp("How long a message is.", valueName: "bytes"))
+  @Option(help: ArgumentHelp("The size of a message.", valueName: "bytes"))
   var size = 100
 
-  @Option(help: ArgumentHelp("How long the writers are measured before the cut.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The time to measure the writers before the disconnection.", valueName: "seconds"))
   var baseline = 5
 
-  @Option(help: "How the subscribers are cut: close, term or kill.")
+  @Option(help: "The way to disconnect the subscribers: close, term or kill.")
   var cut = Cut.close
 
-  @Option(help: ArgumentHelp("The store of the server that is started, with term and kill.", valueName: "path"))
+  @Option(help: ArgumentHelp("The store of the server to start, for term and kill.", valueName: "path"))
   var store: String?
 
   @Option(help: ArgumentHelp("A further setting of that server.", valueName: "name=value"))
@@ -92,9 +92,9 @@ struct BenchReconnectCommand: ParsableCommand {
       ("--writers", writers, 1...objects), ("--size", size, 22...90_000), ("--baseline", baseline, 1...3600),
     ])
     guard behind / missed <= objects else {
-      throw ValidationError("--behind \(behind) with --missed \(missed) takes \(behind / missed) objects")
+      throw ValidationError("--behind \(behind) with --missed \(missed) requires at least \(behind / missed) objects")
     }
-    guard cut == .close || store != nil else { throw ValidationError("--cut \(cut.rawValue) takes --store") }
+    guard cut == .close || store != nil else { throw ValidationError("--cut \(cut.rawValue) requires --store") }
   }
 
   func run() throws {
@@ -380,7 +380,7 @@ private struct ReconnectReport: BenchmarkReport {
 
   var text: String {
     var lines: [String] = []
-    if let restartSeconds { lines.append(String(format: "the server was back in %.2f s", restartSeconds)) }
+    if let restartSeconds { lines.append(String(format: "the server restarted in %.2f s", restartSeconds)) }
     lines += [
       String(
         format: "%d subscribers of %d objects, %d revisions behind, missed %d events; all answered in %.2f s",
@@ -390,7 +390,7 @@ private struct ReconnectReport: BenchmarkReport {
         Double(caughtUp.p99) / 1e6, Double(caughtUp.max) / 1e6, late),
       Self.text("writers before", before), Self.text("writers meanwhile", during),
       String(format: "p99 of the writers: %.2f times", ratio),
-      "told every message once and in order: \(exact) of \(subscribers); closed: \(closed)",
+      "received every message once and in order: \(exact) of \(subscribers); closed: \(closed)",
     ]
     return lines.joined(separator: "\n")
   }

@@ -10,20 +10,20 @@ import TestKit
 struct BenchRecoveryCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recovery",
-    abstract: "Times the start of a store with many objects, and of one with a long journal.",
+    abstract: "Measures the start of a store with many objects, and of one with a long journal.",
     discussion: """
-      Writes two stores: one whose objects stand in a snapshot, and one with a few objects and a long journal, each
-      record of which sets a key. Each is then read by a process of its own, as a server reads it when it starts; its
-      memory is counted there.
+      Writes two stores: one whose objects are in a snapshot, and one with a few objects and a long journal, in which
+      each record sets a key. A process of its own then reads each, as a server does when it starts, and measures its
+      memory.
       """)
 
-  @Option(help: "How many objects the first store has.")
+  @Option(help: "The number of objects in the first store.")
   var objects = 1_000_000
 
-  @Option(help: "How many records the second one has.")
+  @Option(help: "The number of records in the second store.")
   var records = 1_000_000
 
-  @Option(help: "Where the stores are made, and taken away again.")
+  @Option(help: "The directory in which the stores are created, and removed again.")
   var directory = "."
 
   @Option(help: .hidden)
@@ -82,7 +82,7 @@ private struct RecoveryBenchmark {
     guard try reader.exitStatus(within: 86_400) == 0 else { throw LoopbackError("the store could not be read") }
     let measurement = try RecoveryMeasurement(json: reader.output)
     guard measurement.objects == objects, measurement.records == records else {
-      throw LoopbackError("the store came back with \(measurement.objects) objects and \(measurement.records) records")
+      throw LoopbackError("the store was read with \(measurement.objects) objects and \(measurement.records) records")
     }
     return .init(measurement: measurement, snapshotBytes: snapshotBytes, journalBytes: journalBytes)
   }

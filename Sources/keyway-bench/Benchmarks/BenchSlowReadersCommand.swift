@@ -9,43 +9,43 @@ import TestKit
 struct BenchSlowReadersCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "slow-readers",
-    abstract: "Has some of many subscribers stop reading for a while, and measures what the others notice.",
+    abstract: "Stops some of many subscribers from reading for a while, and measures the effect on the others.",
     discussion: """
       keyway-bench slow-readers --subscribers 1000 --slow 100 --pid $(pidof keyway)
 
-      Sets the text of so many notes in turn, at a fixed rate, and every note has as many subscribers as the others:
-      each commit is delivered to subscribers/values streams. First all subscribers read, then some stop, then they read
-      again until they have come to the present. What they receive is checked against what was published, and what
-      they show against GET.
+      Sets the texts of several notes in turn, at a fixed rate. Every note has the same number of subscribers: each
+      commit is delivered to subscribers/values streams. First all subscribers read, then some stop, then they read
+      again until they have caught up. The received messages are compared with the published ones, and the values
+      shown with GET.
 
       Exits with 1 if a subscriber received anything wrong. Latencies are printed and not judged.
       """)
 
-  @Option(help: "How many subscribers.")
+  @Option(help: "The number of subscribers.")
   var subscribers = 1000
 
-  @Option(help: "How many of them stop reading.")
+  @Option(help: "The number of those that stop reading.")
   var slow = 100
 
-  @Option(help: "How many values are set and observed.")
+  @Option(help: "The number of values that are set and observed.")
   var values = 40
 
-  @Option(help: ArgumentHelp("How many commits.", valueName: "per second"))
+  @Option(help: ArgumentHelp("The rate of commits.", valueName: "per second"))
   var rate = 2000
 
-  @Option(help: "How many connections publish.")
+  @Option(help: "The number of connections that publish.")
   var publishers = 4
 
-  @Option(help: ArgumentHelp("How long a message is.", valueName: "bytes"))
+  @Option(help: ArgumentHelp("The size of a message.", valueName: "bytes"))
   var size = 1000
 
-  @Option(help: ArgumentHelp("How long all subscribers read at first.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The time for which all subscribers read at first.", valueName: "seconds"))
   var baseline = 15
 
-  @Option(help: ArgumentHelp("How long some do not read.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The time for which some do not read.", valueName: "seconds"))
   var stop = 30
 
-  @Option(help: "The server's process, for its memory and CPU.")
+  @Option(help: "The server's process id, to measure its memory and CPU time.")
   var pid: Int?
 
   @OptionGroup var report: ReportOptions
@@ -302,8 +302,8 @@ private struct SlowReadersReport: BenchmarkReport {
       String(
         format: "at the end of the stop: %.1f MiB pending, %d streams lagging", Double(pendingBytes) / 1_048_576,
         lagging),
-      "caught up in \(String(format: "%.2f", catchUp.seconds)) s: \(coalesced) changes in the place of \(covered)",
-      "\(present) of \(slow) show what GET shows; \(complete) of \(slow) were told of every change",
+      "caught up in \(String(format: "%.2f", catchUp.seconds)) s: \(coalesced) changes in place of \(covered)",
+      "\(present) of \(slow) show the same as GET; \(complete) of \(slow) received every change",
       "of the others, missing, doubled or out of order: \(faulty); closed: \(closed)",
     ].joined(separator: "\n")
   }

@@ -18,52 +18,52 @@ struct BenchSpreadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "spread",
     abstract:
-      "Has every subscriber observe something else, and measures commits to all of it and to one after another.",
+      "Makes every subscriber observe something different, and measures commits to all of it and to one after another.",
     discussion: """
       keyway-bench spread --subscribers 12000 --objects 12000 --pid $(pidof keyway)
       keyway-bench spread --watch queries --subscribers 2000 --objects 100000
 
-      Subscribers are spread evenly over so many objects: each observes a key of one of them, or a live query that a
-      range of them meets. First objects are set in a random order, at a fixed rate, while nobody subscribes; then the
-      same again while all do. Last come transactions that each set one object of each of so many subscribers: their
-      time is from the request to the last delivery. What is received is checked against what was published.
+      Subscribers are spread evenly over the objects: each observes a key of one of them, or a live query whose result
+      is a range of them. First objects are set in a random order, at a fixed rate, without subscribers; then the same
+      with all subscribers. Last, transactions each set one object of each of several subscribers: their time is from
+      the request to the last delivery. The received changes are compared with the published ones.
 
       Exits with 1 if a subscriber received anything wrong. Figures are printed and not judged.
       """)
 
-  @Option(help: "How many subscribers.")
+  @Option(help: "The number of subscribers.")
   var subscribers = 12_000
 
-  @Option(help: "How many objects there are.")
+  @Option(help: "The number of objects.")
   var objects = 12_000
 
-  @Option(help: "What a subscriber observes: objects or queries.")
+  @Option(help: "The kind of thing that a subscriber observes: objects or queries.")
   var watch = Subject.objects
 
-  @Option(help: ArgumentHelp("How many commits of one object each.", valueName: "per second"))
+  @Option(help: ArgumentHelp("The rate of commits of one object each.", valueName: "per second"))
   var rate = 10_000
 
-  @Option(help: "How many connections publish.")
+  @Option(help: "The number of connections that publish.")
   var publishers = 32
 
   @Option(
     help: ArgumentHelp(
-      "How long objects are set at that rate, without subscribers and with them.", valueName: "seconds"))
+      "The time for which objects are set at that rate, without subscribers and with them.", valueName: "seconds"))
   var seconds = 10
 
-  @Option(help: "How many subscribers a transaction of all concerns.")
+  @Option(help: "The number of subscribers that each transaction concerns.")
   var together = 8000
 
-  @Option(help: "How many such transactions; 0 for none.")
+  @Option(help: "The number of such transactions; 0 for none.")
   var rounds = 9
 
-  @Option(help: ArgumentHelp("How long a message is.", valueName: "bytes"))
+  @Option(help: ArgumentHelp("The size of a message.", valueName: "bytes"))
   var size = 24
 
-  @Option(help: "What the random order comes from.")
+  @Option(help: "The seed of the random order.")
   var seed: UInt64 = 1
 
-  @Option(help: "The server's process, for its memory and CPU.")
+  @Option(help: "The server's process id, to measure its memory and CPU time.")
   var pid: Int?
 
   @OptionGroup var report: ReportOptions
@@ -334,7 +334,7 @@ private struct SpreadReport: BenchmarkReport {
     var text: String {
       let rounds = milliseconds.map { String(format: "%.1f", $0) }.joined(separator: ", ")
       var line = String(
-        format: "one transaction, told to %d streams: median %.1f ms (%@)", subscribers, milliseconds.median ?? 0,
+        format: "one transaction, delivered to %d streams: median %.1f ms (%@)", subscribers, milliseconds.median ?? 0,
         rounds)
       if let cpuMicrosecondsPerDelivery {
         line += String(format: "; server: %.1f µs CPU/delivery", cpuMicrosecondsPerDelivery)

@@ -92,7 +92,7 @@ enum CostMeasurement {
     let start = SystemClock.now()
     for number in 0..<changes { heard += try change(number) }
     let elapsed = SystemClock.now() - start
-    guard heard == wanted else { throw LoopbackError("there were \(heard) notifications instead of \(wanted)") }
+    guard heard == wanted else { throw LoopbackError("the changes caused \(heard) notifications instead of \(wanted)") }
     return Double(elapsed) / Double(changes)
   }
 
@@ -129,7 +129,7 @@ extension Reference {
   /// Returns the object of an entity whose id is a number.
   static func numbered(_ entity: String, _ number: Int) throws -> Reference {
     guard let reference = Reference(entity: entity, id: String(number)) else {
-      throw LoopbackError("\(entity)/\(number) is no reference")
+      throw LoopbackError("\(entity)/\(number) is not a reference")
     }
     return reference
   }

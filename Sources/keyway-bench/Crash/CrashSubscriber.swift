@@ -125,7 +125,7 @@ final class CrashSubscriber: Sendable {
 
   /// Parses an id, and notes it.
   private func cursor(_ id: String) throws(BrokenPromise) -> Cursor {
-    guard let cursor = Cursor(id) else { throw BrokenPromise("the id \(id) is no cursor") }
+    guard let cursor = Cursor(id) else { throw BrokenPromise("the id \(id) is not a cursor") }
     ledger.noteEvent(cursor, of: name)
     return cursor
   }
@@ -273,13 +273,13 @@ private struct SubscriberState: Sendable {
         throw BrokenPromise("\(change.json), where \(shown.json) was shown")
       }
       if CrashSubscription.countsUp(name), new.whole != shown.whole.map({ $0 + 1 }) {
-        throw BrokenPromise("\(change.json) does not count up by one")
+        throw BrokenPromise("\(change.json) does not increase by one")
       }
       values[name] = new
     case "insertion", "removal":
       values[name] = try members(of: shown, after: change, isInsertion: change["kind"].text == "insertion")
     default:
-      throw BrokenPromise("a change of no known kind: \(change.json)")
+      throw BrokenPromise("a change of unknown kind: \(change.json)")
     }
   }
 

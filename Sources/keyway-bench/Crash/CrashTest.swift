@@ -162,7 +162,7 @@ final class CrashTest {
     let status = try status(over: connection)
     let promised = ledger.figures.promised
     let revision = status["revision"].whole ?? -1
-    if revision < promised { ledger.violation("recovered to revision \(revision), but \(promised) was told") }
+    if revision < promised { ledger.violation("recovered to revision \(revision), but \(promised) was promised") }
     for writer in writers { writer.verify(over: connection) }
     let commits = ledger.figures.commits
     if revision != commits, ledger.isFaultless {
@@ -170,7 +170,7 @@ final class CrashTest {
     }
     let objects = writers.map(\.objects.objectCount).reduce(0, +)
     if status["objects"].whole != objects, ledger.isFaultless {
-      ledger.violation("there are \(status["objects"].json) objects and should be \(objects)")
+      ledger.violation("the server has \(status["objects"].json) objects, not \(objects)")
     }
     if let problem = history.check(status, revision: revision) { ledger.violation(problem) }
     try awaitPresence()
@@ -186,7 +186,7 @@ final class CrashTest {
       }
       guard isOver else {
         let difference = subscriber.difference(from: objects) ?? "now it has"
-        return ledger.violation("\(subscriber.name) was not told everything: \(difference)")
+        return ledger.violation("\(subscriber.name) did not receive everything: \(difference)")
       }
     }
   }
@@ -281,7 +281,7 @@ private struct HistoryWindow: Hashable, Sendable {
     fewest = last
     guard let oldest = status["oldest"].text.flatMap(Cursor.init) else { return "no oldest cursor" }
     guard oldest.revision > floor else { return nil }
-    return "the history begins at \(oldest), and should at \(floor) or before"
+    return "the history begins at \(oldest), not at \(floor) or before"
   }
 }
 

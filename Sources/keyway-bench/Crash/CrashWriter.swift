@@ -33,7 +33,7 @@ final class CrashWriter: Sendable {
   /// Creates its objects.
   func found(over connection: WireConnection) throws {
     guard let cursor = Cursor(of: try connection.must(objects.founding)) else {
-      throw LoopbackError(.malformed, "the response to making the objects has no cursor")
+      throw LoopbackError(.malformed, "the response to the creation of the objects has no cursor")
     }
     ledger.acknowledge(cursor, by: objects.name)
     state.withLock { $0.lastRevision = cursor.revision }

@@ -10,7 +10,7 @@ import TestKit
 struct BenchDurableCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "durable",
-    abstract: "Starts Keyway, etcd and webdis on Redis, and measures what each writes durably.",
+    abstract: "Starts Keyway, etcd and webdis on Redis, and measures the durable writes of each.",
     discussion: """
       keyway-bench durable --directory /var/tmp --rounds 5
 
@@ -19,48 +19,48 @@ struct BenchDurableCommand: AsyncParsableCommand {
       JSON gateway, with webdis on a Redis that has `appendfsync always`. Then it reads from Keyway alone, and again
       while others write. A server that is not installed is skipped.
 
-      Rounds take turns, and the report gives medians and all rounds. All that is measured shares the cores with the
-      load generator and with whatever else runs: "others" says how many cores that took. Above a few hundredths, the
-      figures are of that rather than of a server, because a process that waits for the disk loses its place on a busy
-      core.
+      The servers take turns in each round, and the report gives medians and all rounds. The servers share the cores
+      with the load generator and with all other programs: "others" is the number of cores that those took. Above a
+      few hundredths, the figures reflect the others rather than a server, because a process that waits for the disk
+      loses its place on a busy core.
 
       Exits with 1 if a response was wrong. Figures are printed and not judged.
       """)
 
-  @Option(help: "How many rounds.")
+  @Option(help: "The number of rounds.")
   var rounds = 3
 
-  @Option(help: ArgumentHelp("How long each measurement takes.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The duration of each measurement.", valueName: "seconds"))
   var seconds = 2.0
 
-  @Option(help: "How many connections write at once, besides one alone.")
+  @Option(help: "The number of connections that write at once; one connection alone is measured too.")
   var connections = 64
 
-  @Option(help: "How many connections read.")
+  @Option(help: "The number of connections that read.")
   var readers = 64
 
-  @Option(help: "How many connections write while others read.")
+  @Option(help: "The number of connections that write while others read.")
   var writers = 16
 
-  @Option(help: "How many keys are written.")
+  @Option(help: "The number of keys to write.")
   var keys = 100
 
-  @Option(help: ArgumentHelp("How long a value is.", valueName: "bytes"))
+  @Option(help: ArgumentHelp("The size of a value.", valueName: "bytes"))
   var size = 100
 
-  @Option(help: ArgumentHelp("Where a directory is made for the data of all servers.", valueName: "directory"))
+  @Option(help: ArgumentHelp("The parent of the new directory with the data of all servers.", valueName: "directory"))
   var directory = "."
 
-  @Option(help: ArgumentHelp("The schema of Keyway, with a Note that has a text.", valueName: "file"))
+  @Option(help: ArgumentHelp("The schema of Keyway; it must have an entity Note with a key text.", valueName: "file"))
   var schema = "example"
 
   @Option(help: ArgumentHelp("Keyway's store; by default a directory of its own.", valueName: "directory|memory"))
   var store: String?
 
   @Option(
-    parsing: .upToNextOption, help: "Which servers: keyway, etcd, webdis.",
+    parsing: .upToNextOption, help: "The servers to measure: keyway, etcd, webdis.",
     transform: { name in
-      guard let kind = WritePeer.Kind(rawValue: name) else { throw ValidationError("there is no server \(name)") }
+      guard let kind = WritePeer.Kind(rawValue: name) else { throw ValidationError("'\(name)' is not a known server") }
       return kind
     })
   var peers: [WritePeer.Kind] = WritePeer.Kind.allCases
@@ -72,7 +72,7 @@ struct BenchDurableCommand: AsyncParsableCommand {
       ("--rounds", rounds, 1...100), ("--connections", connections, 1...1000), ("--readers", readers, 1...1000),
       ("--writers", writers, 1...1000), ("--keys", keys, 1...10_000), ("--size", size, 30...8000),
     ])
-    guard (0.1...60).contains(seconds) else { throw ValidationError("--seconds is between 0.1 and 60") }
+    guard (0.1...60).contains(seconds) else { throw ValidationError("--seconds must be between 0.1 and 60") }
   }
 
   func run() async throws {

@@ -28,7 +28,7 @@ enum AttackTable {
     RequestAttack(name: "links", summary: "reads 1,000 objects that all expand one text of 1 MB") { _ in
       get("Link", ["expand": "big", "limit": "1000"])
     },
-    RequestAttack(name: "sort", summary: "sorts by, filters by and reads sums behind to-manys") { random in
+    RequestAttack(name: "sort", summary: "sorts by, filters by and reads sums over to-many relationships") { random in
       switch Int.random(in: 0..<4, using: &random) {
       case 0: get("Employee", ["sort": "department.totalSalary", "limit": "1"])
       case 1: get("Employee", ["filter": "department.totalSalary > 1.0", "limit": "1"])
@@ -36,10 +36,10 @@ enum AttackTable {
       default: get("Department/1/employees.department.employees.lastName", [:])
       }
     },
-    RequestAttack(name: "filter", summary: "fetches by filters that take long") { random in
+    RequestAttack(name: "filter", summary: "fetches with filters that take long to evaluate") { random in
       get("Employee", ["filter": costly(&random), "limit": "1"])
     },
-    RequestAttack(name: "pages", summary: "begins fetches of many pages and fetches none of them") { _ in
+    RequestAttack(name: "pages", summary: "begins fetches of many pages without fetching the pages") { _ in
       get("Employee", ["limit": "1"])
     },
   ]
@@ -74,7 +74,7 @@ enum AttackTable {
         let number = Int.random(in: 0..<1_000_000, using: &random)
         return target("Department", ["filter": "employees.map(e, e.salary * 1.1).exists(s, s == \(number).0)"])
       }, write: { .setting("/v1/objects/Employee/1/salary", "\($0.next() % 1_000)") }),
-    StreamAttack(name: "openings", summary: "opens live queries of 10,000 rows, sorted by what takes long") {
+    StreamAttack(name: "openings", summary: "opens live queries of 10,000 rows with an expensive sort order") {
       _, random in
       target("Employee", ["filter": costly(&random), "sort": "lastName,-salary"])
     },
@@ -156,7 +156,7 @@ private struct StreamAttack: Attack {
 /// An attack that fills the store until writes are refused, makes some room, and goes on.
 private struct FillAttack: Attack {
   let name = "filling"
-  let summary = "puts objects of 1 MB until it is refused, nested arrays among them, deletes some, and goes on"
+  let summary = "puts objects of 1 MB, some with nested arrays, until they are refused, deletes some, and continues"
 
   /// On average, one refusal in `patience` is followed by `deletions` deletions.
   private static let patience = 4
@@ -199,7 +199,7 @@ private struct FillAttack: Attack {
 /// An attack that requests long answers and does not read them.
 private struct UnreadAttack: Attack {
   let name = "unread"
-  let summary = "asks for answers of 1 MB on many connections, and reads none"
+  let summary = "requests answers of 1 MB on many connections, and reads none"
 
   func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
     let request = WireRequest("GET", "/v1/objects/Big/1")
@@ -315,7 +315,7 @@ private struct NoiseAttack: Attack {
 /// processors as much as an attacker does.
 private struct ProcessorAttack: Attack {
   let name = "processors"
-  let summary = "keeps the processors busy and asks the server for nothing, for comparison"
+  let summary = "keeps the processors busy and sends no requests, for comparison"
 
   func step(_ neighbour: Neighbour, _ random: inout SplitMix64) {
     for _ in 0..<10_000 { _ = random.next() }

@@ -7,19 +7,19 @@ import TestKit
 struct BenchNeighbourCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "neighbour",
-    abstract: "Has one client do its worst while others read, write and listen, and measures the others.",
+    abstract: "Attacks a server with one client while others read, write and listen, and measures the others.",
     discussion: """
       keyway-bench neighbour --seconds 30
       keyway-bench neighbour --attack sort --program ../before/keyway
 
-      For each attack a server of its own is started and filled; the others read, write and listen from 127.0.0.1, first
-      for a calm while, then while the neighbour, a process of its own, attacks from 127.0.0.2. In the end what those
-      who listen were told is compared with GET. --list names the attacks; without --attack all are run, the last a
-      random mixture from the seed.
+      For each attack, a server of its own is started and filled. The others read, write and listen from 127.0.0.1:
+      first in a calm phase, then while the neighbour, a process of its own, attacks from 127.0.0.2. In the end, the
+      values that the listeners received are compared with GET. --list lists the attacks; without --attack all are run,
+      the last one a random mixture that depends on the seed.
 
-      Exits with 1 if a server ended, went over memory.bytes by more than a fifth, or does not start again with the
-      same settings, or if any of the others was refused, cut off, or told anything wrong. Latencies are printed and
-      not judged.
+      Exits with 1 if a server ended, exceeded memory.bytes by more than a fifth, or does not start again with the same
+      settings, or if any of the others was refused, disconnected, or received anything wrong. Latencies are printed
+      and not judged.
       """)
 
   @Option(help: "An attack to run, by its name; may be repeated.")
@@ -28,64 +28,64 @@ struct BenchNeighbourCommand: ParsableCommand {
   @Flag(help: "List the attacks and run none.")
   var list = false
 
-  @Option(help: ArgumentHelp("How long an attack lasts.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The duration of an attack.", valueName: "seconds"))
   var seconds = 10
 
-  @Option(help: ArgumentHelp("How long the calm before it lasts.", valueName: "seconds"))
+  @Option(help: ArgumentHelp("The duration of the calm phase before it.", valueName: "seconds"))
   var calm = 5
 
-  @Option(help: "How many streams the others have.")
+  @Option(help: "The number of streams of the others.")
   var listeners = 900
 
-  @Option(help: "How many connections of the others read.")
+  @Option(help: "The number of connections of the others that read.")
   var readers = 80
 
-  @Option(help: "How many connections of the others write.")
+  @Option(help: "The number of connections of the others that write.")
   var writers = 20
 
-  @Option(help: ArgumentHelp("How many reads, and how many writes.", valueName: "per second"))
+  @Option(help: ArgumentHelp("The rate of reads, and that of writes.", valueName: "per second"))
   var rate = 200
 
-  @Option(help: "How many values the others read, write and observe.")
+  @Option(help: "The number of values that the others read, write and observe.")
   var notes = 40
 
-  @Option(help: "How many threads the neighbour has.")
+  @Option(help: "The number of threads of the neighbour.")
   var neighbours = 8
 
   @Option(
     help: """
-      The nice value of its threads. Without it they run while nothing else wants a processor, as those of a neighbour \
-      on a machine of its own take none from the server; with 0 they compete with it.
+      The nice value of its threads. Without it, they run only while nothing else needs a processor, since a remote \
+      neighbour would take none from the server; with 0 they compete with it.
       """)
   var nice: Int?
 
-  @Option(help: "How many connections the neighbour keeps open at most.")
+  @Option(help: "The maximum number of connections that the neighbour keeps open.")
   var held = 15_000
 
-  @Option(help: "How many objects there are for costly queries.")
+  @Option(help: "The number of objects for costly queries.")
   var objects = 10_000
 
-  @Option(help: ArgumentHelp("The server's bound of address space; 0 for none.", valueName: "KiB"))
+  @Option(help: ArgumentHelp("The limit of the server's address space; 0 for none.", valueName: "KiB"))
   var ulimitV = 4 << 20
 
-  @Option(help: "The server's bound of descriptors.")
+  @Option(help: "The limit of the server's descriptors.")
   var descriptors = 20_000
 
   @Option(
     help: ArgumentHelp(
-      "What the server may have in memory; without it memory.bytes, if that is set.", valueName: "bytes"))
+      "The limit of the server's memory; by default memory.bytes, if that is set.", valueName: "bytes"))
   var memoryBytes: Int?
 
-  @Option(help: ArgumentHelp("Where the neighbour's randomness begins.", valueName: "number"))
+  @Option(help: ArgumentHelp("The seed of the neighbour's random choices.", valueName: "number"))
   var seed: UInt64?
 
-  @Option(help: ArgumentHelp("The program to serve with, in the place of this one.", valueName: "path"))
+  @Option(help: ArgumentHelp("The keyway to serve with; by default the one beside this program.", valueName: "path"))
   var program: String?
 
   @Option(help: ArgumentHelp("A further setting of the server.", valueName: "name=value"))
   var set: [String] = []
 
-  @Option(help: ArgumentHelp("Where the stores are kept meanwhile.", valueName: "path"))
+  @Option(help: ArgumentHelp("The folder of the stores during the benchmark.", valueName: "path"))
   var folder: String?
 
   @OptionGroup var report: ReportOptions
@@ -103,7 +103,7 @@ struct BenchNeighbourCommand: ParsableCommand {
       ("--descriptors", descriptors, 1_024...1_000_000),
     ])
     guard AttackTable.named(attack) != nil else {
-      throw ValidationError("--attack is one of \(AttackTable.all.map(\.name).joined(separator: ", "))")
+      throw ValidationError("--attack must be one of \(AttackTable.all.map(\.name).joined(separator: ", "))")
     }
   }
 
@@ -230,7 +230,7 @@ struct NeighbourReport: BenchmarkReport {
     let memory = memoryBytes.map { "memory.bytes \($0 >> 20) MiB" } ?? "no memory.bytes"
     let faulty = rows.filter { !$0.isFaultless }.map(\.attack)
     return
-      (["seed \(seed), \(memory); '!' marks what is over its bound"] + rows.map(Self.text) + [
+      (["seed \(seed), \(memory); '!' marks figures over their limits"] + rows.map(Self.text) + [
         faulty.isEmpty ? "no promise was broken" : "broken by: \(faulty.joined(separator: ", "))"
       ]).joined(separator: "\n")
   }
@@ -261,8 +261,8 @@ struct NeighbourReport: BenchmarkReport {
     lines.append(
       "  neighbour: \(tally.answered) answered, \(tally.refused) refused, \(tally.other) others, \(tally.cut) cut; "
         + "listeners: \(row.listeners), closed \(row.closedListeners), wrong \(row.wrongListeners)")
-    if let ending = row.ending { lines.append("  ! the server ended: \(ending)") }
-    if let failure = row.restartFailure { lines.append("  ! the server did not start again: \(failure)") }
+    if let ending = row.ending { lines.append("  ! the server failed: \(ending)") }
+    if let failure = row.restartFailure { lines.append("  ! the server did not restart: \(failure)") }
     return lines.joined(separator: "\n")
   }
 }

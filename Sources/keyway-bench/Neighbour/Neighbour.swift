@@ -236,23 +236,23 @@ struct BenchAttackCommand: ParsableCommand {
   @Option(help: "The attack, by its name.")
   var attack: String
 
-  @Option(help: "How long it lasts.")
+  @Option(help: "The duration of the attack, in seconds.")
   var seconds: Int
 
-  @Option(help: "Where its randomness begins.")
+  @Option(help: "The seed of its random choices.")
   var seed: UInt64
 
-  @Option(help: "How many threads it has.")
+  @Option(help: "The number of its threads.")
   var threads: Int
 
-  @Option(help: "Their nice value; without it they run while nothing else wants a processor.")
+  @Option(help: "Their nice value; without it, they run only while nothing else needs a processor.")
   var nice: Int?
 
-  @Option(help: "How many connections it keeps open at most.")
+  @Option(help: "The maximum number of connections that it keeps open.")
   var held: Int
 
   func run() throws {
-    guard let attack = AttackTable.named([attack])?.first else { throw ValidationError("no attack \(attack)") }
+    guard let attack = AttackTable.named([attack])?.first else { throw ValidationError("'\(attack)' is not an attack") }
     let neighbour = Neighbour(port: port, epoch: epoch, maximumHeld: held)
     for number in 0..<threads {
       Thread.detachNewThread { [nice, seed] in

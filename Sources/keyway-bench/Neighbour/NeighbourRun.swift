@@ -63,7 +63,7 @@ struct NeighbourRun: ~Copyable {
     if row.ending == nil {
       do { row.wrongListeners = try wrongListeners() } catch {
         row.wrongListeners = options.listeners
-        row.ending = server.ending ?? "not, but it answers nothing: \(error)"
+        row.ending = server.ending ?? "it runs, but does not answer: \(error)"
       }
     }
     row.closedListeners = audience.closedCount
@@ -96,7 +96,7 @@ struct NeighbourRun: ~Copyable {
 
   private static func tally(of neighbour: ChildProcess) throws -> NeighbourTally {
     guard try neighbour.exitStatus(within: catchUpSeconds) == 0, let tally = try? NeighbourTally(json: neighbour.output)
-    else { throw LoopbackError("the neighbour has not attacked: \(neighbour.errors)") }
+    else { throw LoopbackError("the neighbour did not attack: \(neighbour.errors)") }
     return tally
   }
 

@@ -134,7 +134,7 @@ final class MovingReader: Sendable {
 
   /// Takes the events of one commit. Returns true if it is the last of the round.
   private func take(_ group: [WireEvent]) throws -> Bool {
-    guard let cursor = group.last?.id.flatMap(Cursor.init) else { throw BrokenPromise("an id that is no cursor") }
+    guard let cursor = group.last?.id.flatMap(Cursor.init) else { throw BrokenPromise("an id that is not a cursor") }
     promises.check(epoch: cursor.epoch, by: name)
     let isLast = group.contains { $0.json["writer"].text == lastWriter }
     try state.withLock { state in

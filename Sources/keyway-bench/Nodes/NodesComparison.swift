@@ -126,7 +126,7 @@ struct NodesComparison {
     let index = zip(told, expected).prefix { $0.0 == $0.1 }.count
     func text(_ told: [MovingReader.Told]) -> String { told.indices.contains(index) ? told[index].text : "nothing" }
     promises.violation(
-      "\(name) told\n\(text(told))\nwhere an unbroken one of node \(doors[0].node) has\n\(text(expected))")
+      "\(name) sent\n\(text(told))\nwhere an unbroken one of node \(doors[0].node) has\n\(text(expected))")
   }
 
   /// Returns a difference between a stream and the journal; nil if there is none.

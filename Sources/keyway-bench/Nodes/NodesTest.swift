@@ -69,7 +69,7 @@ final class NodesTest {
     } catch {
       promises.violation("\(error)")
     }
-    if !promises.isFaultless { promises.violation("what had been done: \(faults)") }
+    if !promises.isFaultless { promises.violation("the faults of the round: \(faults)") }
     report.lostAnswers = cluster.lostAnswers
     report.violations = promises.figures.violations
     report.figures = ledger.figures
@@ -82,7 +82,7 @@ final class NodesTest {
     let settings = settings()
     for node in cluster.nodes { try node.start(settings) }
     try cluster.awaitReady()
-    guard let cursor = clients[0].found() else { throw LoopbackError("the objects cannot be made") }
+    guard let cursor = clients[0].found() else { throw LoopbackError("the objects cannot be created") }
     start = Cursor(epoch: cursor.epoch, revision: cursor.revision - 1)
     try compare(upTo: cursor, told: [])
   }
@@ -108,7 +108,7 @@ final class NodesTest {
     if !isTold {
       for stream in streams where stream.isRunning {
         let revision = stream.told.last?.revision ?? start.revision
-        promises.violation("\(stream.name) was told up to \(revision), and not of revision \(cursor.revision)")
+        promises.violation("\(stream.name) received revisions up to \(revision), and not \(cursor.revision)")
       }
     }
     report.moves += streams.map(\.moves).reduce(0, +)

@@ -180,7 +180,7 @@ struct JournalLine: Hashable, Sendable {
   init(_ text: String) throws(BrokenPromise) {
     self.text = text
     let json = (try? Value(json: text)) ?? .null
-    guard let revision = json["revision"].whole else { throw BrokenPromise("no line of a journal: \(text)") }
+    guard let revision = json["revision"].whole else { throw BrokenPromise("not a line of a journal: \(text)") }
     self.revision = revision
     leaves = [:]
     for operation in json["operations"].items {

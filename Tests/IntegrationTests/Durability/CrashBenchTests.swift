@@ -36,6 +36,6 @@ struct CrashBenchTests {
     #expect(bench.output.contains("seed 7"))
     #expect(bench.output.contains("round 1: "))
     #expect(bench.output.contains("the epoch is"))
-    #expect(bench.output.contains("was told"))
+    #expect(bench.output.contains("was promised"))
   }
 }

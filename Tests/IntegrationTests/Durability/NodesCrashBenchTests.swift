@@ -42,7 +42,7 @@ struct NodesCrashBenchTests {
     #expect(bench.status == 1)
     #expect(bench.output.contains("seed 3"))
     #expect(bench.output.contains("round "))
-    #expect(bench.output.contains("what had been done: "))
+    #expect(bench.output.contains("the faults of the round: "))
     #expect(bench.output.contains("BROKEN"))
   }
 

@@ -7,7 +7,7 @@ import KeyValueModel
 import Logging
 import Support
 
-/// Knows who asks: verifies tokens and the cookies that stand for them.
+/// Identifies requesters: verifies tokens, and the cookies that stand for them.
 package final class AccessControl: Sendable {
   private struct State {
     var file: KeyFile
@@ -21,16 +21,16 @@ package final class AccessControl: Sendable {
   private let admin: AdminRule
   private let nodes: AdminRule
   private let schema: Schema
-  /// Who has no token.
+  /// The requester of a request without a token.
   let stranger: Requester
-  /// Nil where there are no keys.
+  /// Nil if there are no keys.
   private let state: Locked<State>?
   private let logger: Logger
   /// The time in seconds since 1970.
   private let now: @Sendable () -> Double
 
-  /// Reads the keys where there are some. The rules are those of `schema`; `now` gives seconds since 1970. Throws an
-  /// `AccessError`.
+  /// Reads the keys, if `options` name a file of them. The rules are those of `schema`; `now` returns seconds since
+  /// 1970. Throws an `AccessError`.
   init(
     _ options: AccessOptions, schema: Schema, revocations: Revocations, logger: Logger,
     now: @escaping @Sendable () -> Double
@@ -54,7 +54,7 @@ package final class AccessControl: Sendable {
     var file = KeyFile(path: options.keys)
     let keys = try file.read()
     if let warning = file.warning(of: keys) { logger.warning("\(warning)") }
-    // What is remembered of tokens grows with the sessions that there may be.
+    // The cache of verified tokens grows with the maximum size of the sessions.
     state = Locked(
       State(
         file: file, verifier: Self.verifier(keys, options), tokens: TokenCache(limit: options.sessions.bytes / 16)))
@@ -67,14 +67,14 @@ package final class AccessControl: Sendable {
       leeway: Double(options.leewaySeconds), longestLife: Double(options.tokenSeconds))
   }
 
-  /// Whether there are keys, so that it matters who asks.
+  /// True if there are keys, so that the identity of a requester matters.
   var isOn: Bool { state != nil }
 
   /// The time in seconds since 1970.
   var present: Double { now() }
 
   /// Returns the requester of a request: the header wins over the cookie. A cookie whose session has ended, or never
-  /// was, makes nobody known. Throws `unauthenticated` for a token that is not good.
+  /// existed, identifies no one. Throws `unauthenticated` for an invalid token.
   func requester(of request: borrowing Request, _ cookie: SessionCookie?) throws(Problem) -> Requester {
     guard let state else { return stranger }
     if let authorization = request.header(.authorization) {
@@ -108,44 +108,44 @@ package final class AccessControl: Sendable {
     }
   }
 
-  /// The holder of a credential, whose identity `verify` finds if the credential was not seen before. Throws what is
-  /// wrong with it now.
+  /// Returns the holder of a credential, whose identity `verify` finds if the credential is not cached. Throws the
+  /// reason why the credential is not valid now.
   private func holder(
     of credential: Credential, _ state: Locked<State>,
     verifiedBy verify: (TokenVerifier) throws(TokenDefect) -> Identity
   ) throws(TokenDefect) -> KnownRequester {
     let (verifier, known) = state.withLock { ($0.verifier, $0.tokens[credential]) }
-    // Verified outside of the lock: a signature takes long.
+    // Verified outside of the lock, because checking a signature takes long.
     let identity = if let known { known.identity } else { try verify(verifier) }
     try verifier.check(identity, now: now())
-    // At each use, also of one that was verified before.
+    // Checked at each use, also of a credential that was verified before.
     if revocations.refuses(identity) { throw .revoked }
     if let known { return known }
     let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
     let holder = KnownRequester(
       identity, viewer: viewer, isNode: nodes.holds(of: identity.claims), session: credential.session, in: schema)
     state.withLock { state in
-      // Keys that were read meanwhile may not have verified it.
+      // Keys that were read meanwhile may not include the one that verified it.
       if state.verifier.keys.has(identity.key) { state.tokens.remember(credential, holder) }
     }
     return holder
   }
 
-  /// `unauthenticated` for a token that is not good (RFC 6750 §3).
+  /// Returns the problem `unauthenticated` for an invalid token (RFC 6750 §3).
   private static func refusal(_ detail: String) -> Problem {
     Problem(.unauthenticated, detail).with(.wwwAuthenticate, #"Bearer error="invalid_token""#)
   }
 
-  /// The problem of a cookie that is not the one of a session.
+  /// The problem of a cookie that belongs to no session.
   static var endedSession: Problem { refusal("the session of the cookie has ended, or this server did not begin it") }
 
-  /// `unauthenticated` where a token is needed and none was sent.
+  /// The problem `unauthenticated` for a request without a token that needs one.
   static var unauthenticated: Problem {
     Problem(.unauthenticated, "this is not for those without a token").with(.wwwAuthenticate, "Bearer")
   }
 
-  /// Makes the response to a request without a token one that asks for a token, if another one would depend on who
-  /// asks: what a rule refuses and what is not there are answered alike.
+  /// Turns the response to a request without a token into one that asks for a token, if the response to another
+  /// requester could differ. So a refusal by a rule and a missing object look the same.
   static func hide(in response: inout Response) {
     guard let code = response.reason.flatMap(ProblemCode.init), code.dependsOnAccess else { return }
     let cursor = response.fields[.keywayCursor]
@@ -155,8 +155,8 @@ package final class AccessControl: Sendable {
 
   // MARK: Keys
 
-  /// Reads the keys again where their file has changed, or in any case; what is wrong with it is logged, and the former
-  /// keys stay.
+  /// Reads the keys again if their file has changed, or in any case if `always` is true. If that fails, the error is
+  /// logged and the former keys stay.
   func reloadKeys(always: Bool = false) {
     guard let state else { return }
     let outcome = state.withLock { state -> Result<(count: Int, warning: String?), AccessError>? in
@@ -179,8 +179,8 @@ package final class AccessControl: Sendable {
     }
   }
 
-  /// Says of the owner of a stream whether it may go on: the token has not expired and is not revoked, its key is still
-  /// there, and the session has not ended.
+  /// A function that returns true if the stream of an owner may continue: the token has not expired and is not revoked,
+  /// its key still exists, and the session has not ended.
   var validity: (StreamOwner) -> Bool {
     guard let verifier = state?.withLock({ $0.verifier }) else { return { _ in true } }
     let now = now()
@@ -196,15 +196,15 @@ package final class AccessControl: Sendable {
 private struct BearerToken {
   let text: String
 
-  /// Nil for another scheme, and where no token follows.
+  /// Returns nil for another scheme, and if no token follows.
   init?(authorization: String) {
-    // By bytes: a header comes with every request, and tokens are long.
+    // Compared by bytes, because a header comes with every request, and tokens are long.
     let space = UInt8(ascii: " ")
     let bytes = authorization.utf8
     guard let end = bytes.firstIndex(of: space), authorization[..<end].lowercased() == "bearer" else { return nil }
     guard let start = bytes[end...].firstIndex(where: { $0 != space }) else { return nil }
     let token = authorization[start...]
-    // In one piece of memory, where that is so.
+    // Searched in contiguous memory, if the text is in such.
     let hasSpace = token.utf8.withContiguousStorageIfAvailable { $0.contains(space) } ?? token.utf8.contains(space)
     guard !hasSpace else { return nil }
     text = String(token)
@@ -222,12 +222,13 @@ private enum Credential: Hashable, Sendable {
   var session: SessionDigest? { if case .session(let digest) = self { digest } else { nil } }
 }
 
-/// The holders of credentials that were verified: a request with the same credential costs no signature. Bounded in
-/// bytes; the oldest are forgotten first.
+/// The holders of credentials that were verified: a request with the same credential needs no check of a signature.
+/// Bounded in bytes; the oldest are forgotten first.
 private struct TokenCache: Sendable {
-  /// The bytes of an entry besides its header, which is in it twice, and its claims, which are as long once more.
+  /// The size of an entry in bytes without its header, which is in it twice, and its claims, which are about as long
+  /// again.
   private static let entryBytes = 512
-  /// The bytes of the claims of a session, about, in the place of a header.
+  /// The approximate size of the claims of a session in bytes, in place of a header.
   private static let sessionBytes = 1_024
 
   private let limit: Int
@@ -235,12 +236,12 @@ private struct TokenCache: Sendable {
   private var order: Deque<Credential> = []
   private var bytes = 0
 
-  /// A cache of so many bytes.
+  /// Creates an empty cache of at most `limit` bytes.
   init(limit: Int) { self.limit = limit }
 
   subscript(credential: Credential) -> KnownRequester? { entries[credential] }
 
-  /// Remembers a credential that was verified.
+  /// Stores the holder of a credential that was verified.
   mutating func remember(_ credential: Credential, _ entry: KnownRequester) {
     let weight = Self.weight(of: credential)
     guard weight <= limit, entries.updateValue(entry, forKey: credential) == nil else { return }
@@ -252,7 +253,7 @@ private struct TokenCache: Sendable {
     }
   }
 
-  /// Forgets all: the keys are others.
+  /// Forgets all entries, because the keys have changed.
   mutating func removeAll() { self = TokenCache(limit: limit) }
 
   private static func weight(of credential: Credential) -> Int {
@@ -263,7 +264,7 @@ private struct TokenCache: Sendable {
   }
 }
 
-/// An expression of a setting that says which identities may do something beside what rules say.
+/// An expression of a setting that says which identities may do more than the rules say.
 private struct AdminRule: Sendable {
   private static let limits = ExpressionLimits()
 
@@ -296,7 +297,7 @@ private struct AdminRule: Sendable {
     }
   }
 
-  /// Whether these claims meet it; an error is no.
+  /// Returns true if the claims meet the condition. An error counts as false.
   func holds(of claims: JSONObject) -> Bool {
     var budget = EvaluationBudget(Self.limits)
     guard case .success(.bool(true)) = expression.evaluate(Activation(claims: claims), budget: &budget) else {
@@ -308,10 +309,10 @@ private struct AdminRule: Sendable {
 
 /// The file of the keys, and whether it has changed since it was read.
 private struct KeyFile: Sendable {
-  /// The longest file that is read, in bytes.
+  /// The maximum size of the file in bytes.
   private static let maximumBytes = 1 << 20
 
-  /// What tells one version of a file from another.
+  /// The attributes that tell one version of a file from another.
   private struct Version: Hashable, Sendable {
     var device: UInt64 = 0
     var inode: UInt64 = 0
@@ -325,10 +326,10 @@ private struct KeyFile: Sendable {
 
   init(path: String) { self.path = path }
 
-  /// Whether the file is another than the one that was read last. A file that is gone has not changed.
+  /// True if the file is not the version that was read last. A file that no longer exists has not changed.
   var hasChanged: Bool { Self.version(of: path).map { $0 != version } ?? false }
 
-  /// Reads the keys. Throws an `AccessError`; the same version is not tried again.
+  /// Reads the keys. Throws an `AccessError`; the same version of the file is not tried again.
   mutating func read() throws(AccessError) -> KeySet {
     version = Self.version(of: path)
     guard let handle = FileHandle(forReadingAtPath: path), let data = try? handle.read(upToCount: Self.maximumBytes + 1)
@@ -343,7 +344,7 @@ private struct KeyFile: Sendable {
     }
   }
 
-  /// Returns what an operator is warned of where others than the owner can read the file, and its keys are secret.
+  /// Returns a warning for the operator if others than the owner can read the file, and its keys are secret.
   func warning(of keys: KeySet) -> String? {
     keys.holdsSecret ? SecretFile.warning(of: path, named: "access.keys") : nil
   }

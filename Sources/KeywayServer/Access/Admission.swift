@@ -3,15 +3,15 @@ package import HTTPServer
 import HTTPTypes
 import KeyValueModel
 
-/// Whether a requester gets to what they ask for. It is asked before anything else about a request, so that those who
-/// may not know what there is, do not learn it from a problem.
+/// The check whether a requester may access a resource. It comes before any other check of a request, so that a problem
+/// does not reveal what exists to those who may not know.
 package struct Admission: Sendable {
   let access: AccessControl
   let streams: StreamRegistry
   /// True if this server carries out writes that other nodes forward.
   let takesForwardedWrites: Bool
 
-  /// Throws `unauthenticated`, `forbidden`, or what is answered where nothing is there.
+  /// Throws `unauthenticated`, `forbidden`, or the problem of a resource that does not exist.
   package func check(_ context: RequestContext) throws(Problem) {
     let requester = context.requester
     guard !requester.isAdmin else { return }
@@ -24,7 +24,7 @@ package struct Admission: Sendable {
     case .admins: throw refusal(of: requester)
     case .nodes: if !requester.mayFollow { throw refusal(of: requester) }
     case .identities: if requester.identity == nil { throw AccessControl.unauthenticated }
-    // The rules are asked where it is known what is there.
+    // The rules are checked where it is known which objects exist.
     case .objects: break
     case .streams:
       guard requester.mayHaveStreams else { throw AccessControl.unauthenticated }
@@ -35,8 +35,8 @@ package struct Admission: Sendable {
     }
   }
 
-  /// Whether a requester may be answered by another node: one that lacks what the resource wants of all is refused
-  /// here.
+  /// Returns true if another node may answer a requester. A requester who lacks what the resource requires of everybody
+  /// is refused here.
   package func mayAsk(_ requester: Requester, on route: Route) -> Bool {
     if requester.isAdmin { return true }
     return switch route.audience {
@@ -48,7 +48,7 @@ package struct Admission: Sendable {
   }
 
   /// Throws `node-refused`, judged by the `present` state, if a write has a name that nodes give to writes, and no node
-  /// sends it. What is in a batch was sent by the node that sends the batch.
+  /// sends it. The writes in a batch were sent by the node that sends the batch.
   func checkName(of request: borrowing Request, present: @autoclosure () -> Cursor) throws(Problem) {
     let method = request.method
     guard method != .get, method != .head, request.header(.keywayRequest) != nil, !request.isCarried else { return }
@@ -67,18 +67,18 @@ package struct Admission: Sendable {
   }
 }
 
-/// Finds out who sends a request, and whether their session may be used for it.
+/// Identifies the sender of a request, and checks that the session may be used for it.
 struct Identification: Sendable {
   let access: AccessControl
   let origins: Origins
   let readiness: Readiness
 
-  /// Returns the requester of a request for a resource; nil is none that there is. `host` is the name that the request
-  /// is for.
+  /// Returns the requester of a request for a resource; `route` is nil if the resource does not exist. `host` is the
+  /// name that the request is for.
   ///
   /// Throws `forbidden` if a page of another origin uses the session of its visitor to change something,
-  /// `unauthenticated` for a token that is not good and for a session that has ended, `malformed-request` for two
-  /// session cookies, and what `Readiness` says if the store has not been read, which says which sessions there are.
+  /// `unauthenticated` for an invalid token and for a session that has ended, `malformed-request` for two session
+  /// cookies, and the problem of `Readiness` if the store, which holds the sessions, has not been read.
   func requester(
     of request: borrowing Request, _ route: Route?, host: String?
   ) throws(Problem) -> Requester {
@@ -91,7 +91,8 @@ struct Identification: Sendable {
       throw Problem(.forbidden, "pages of '\(origin)' may not use the session cookie (access.origins)")
     }
     let requester = try access.requester(of: request, cookie)
-    // An ended session is like a bad token, but where the identity makes no difference: so a browser can forget it.
+    // An ended session is refused like an invalid token, except where the identity makes no difference, so that a
+    // browser can forget it.
     if cookie != nil, requester.identity == nil, let route, route.audience != .everybody {
       try readiness.check()
       throw AccessControl.endedSession
@@ -101,8 +102,8 @@ struct Identification: Sendable {
 }
 
 extension Requester {
-  /// Whether there is anything that the requester could observe by a stream with cells: always with a token, and
-  /// without one where the rules let nobody in particular read something.
+  /// True if a stream with cells could show the requester anything: always with a token, and without one if the rules
+  /// let anonymous clients read something.
   fileprivate var mayHaveStreams: Bool {
     switch self {
     case .anybody, .known: true
@@ -110,8 +111,8 @@ extension Requester {
     }
   }
 
-  /// Whether a stream is there for the requester: it is of the `sub` that opened it, and of admins. One that was opened
-  /// without a token is of all who know its name and have none either.
+  /// Returns true if the requester may use a stream: it belongs to the `sub` that opened it, and to admins. A stream
+  /// that was opened without a token belongs to all who know its name and have no token either.
   package func mayUse(_ id: StreamID, of streams: StreamRegistry) -> Bool {
     isAdmin || streams.subject(of: id) == identity.map { ExactText($0.subject) }
   }

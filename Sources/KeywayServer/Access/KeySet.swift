@@ -14,14 +14,14 @@ package struct KeySet: Sendable {
   /// In the order of the file.
   let entries: [Entry]
 
-  /// How many keys there are.
+  /// The number of keys.
   package var count: Int { entries.count }
-  /// True if who has the set can sign tokens with it: one of its keys is a shared secret, or comes with its private
-  /// part, which is not used.
+  /// True if the set lets its holder sign tokens: one of its keys is a shared secret, or comes with its private part,
+  /// which is not used.
   package let holdsSecret: Bool
 
-  /// Reads a JWK Set. Throws what is wrong with it: a key without a listed `alg`, one whose type is not that of its
-  /// `alg`, a weak one, two of one `kid`. A set without keys is one under which no token is good.
+  /// Reads a JWK Set. Throws a `KeyDefect` if it is malformed, has a key without a listed `alg`, a key whose type is
+  /// not that of its `alg`, a weak key, or two keys with one `kid`. Under a set without keys, no token is valid.
   package init(json bytes: [UInt8]) throws(KeyDefect) {
     let value: Value
     do {
@@ -50,11 +50,11 @@ package struct KeySet: Sendable {
     self.entries = entries
   }
 
-  /// Whether a key of another set is in this one as well, under the same name.
+  /// Returns true if a key of another set is also in this one, under the same name.
   package func has(_ key: KeyMark) -> Bool { entries.contains { $0.mark == key } }
 
-  /// The only key that a token's header means, and none where it is not clear: the one of its `kid`, whose algorithm
-  /// must be that of the header; without `kid` the only one of the algorithm.
+  /// Returns the only key that a token's header can mean, or nil if that is not clear: the key with its `kid`, whose
+  /// algorithm must be that of the header; without a `kid`, the only key of the algorithm.
   func entry(named id: String?, for algorithm: SigningAlgorithm) -> Entry? {
     if let id { return entries.first { $0.id == id && $0.key.algorithm == algorithm } }
     let candidates = entries.filter { $0.key.algorithm == algorithm }
@@ -108,7 +108,7 @@ package struct KeySet: Sendable {
   }
 }
 
-/// What tells one key from every other: a digest, which says nothing of the key.
+/// The digest of a key, which tells it from every other key and reveals nothing of it.
 package struct KeyMark: Hashable, Sendable {
   /// The length of the digest in bytes.
   package static let byteCount = 32
@@ -117,10 +117,10 @@ package struct KeyMark: Hashable, Sendable {
   package let digest: [UInt8]
 }
 
-/// Files whose content nobody but their owner should read.
+/// Files whose content only their owner should read.
 package enum SecretFile {
-  /// Returns what an operator is warned of where the group or others can read a file, which a setting names; nil where
-  /// they cannot, or there is no such file. It is only a warning: some systems hand secrets to programs in files that a
+  /// Returns a warning for the operator if the group or others can read the file that a setting names, or nil if they
+  /// cannot or the file does not exist. It is only a warning: some systems hand secrets to programs in files that a
   /// group can read.
   package static func warning(of path: String, named setting: String) -> String? {
     var status = stat()
@@ -141,7 +141,7 @@ package struct DevelopmentKey: Sendable {
   private let id: String?
   private let key: VerificationKey
 
-  /// A JWK Set with one new key for HS256, as JSON text with a newline.
+  /// Returns a JWK Set with one new key for HS256, as JSON text with a newline.
   package static func makeSet() -> String {
     var random = SystemRandomNumberGenerator()
     func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in .random(in: .min ... .max, using: &random) } }
@@ -152,13 +152,13 @@ package struct DevelopmentKey: Sendable {
     return Value.object(["keys": .array([.object(key)])]).json + "\n"
   }
 
-  /// The first key of a set that can sign; nil where all are public.
+  /// Takes the first key of a set that can sign, or returns nil if all keys are public.
   package init?(of keys: KeySet) {
     guard let entry = keys.entries.first(where: { $0.key.signature(of: []) != nil }) else { return nil }
     (id, key) = (entry.id, entry.key)
   }
 
-  /// The token of these claims.
+  /// Returns a token with these claims.
   package func token(_ claims: JSONObject) -> String {
     var header: JSONObject = ["alg": .string(key.algorithm.rawValue), "typ": .string("JWT")]
     if let id { header["kid"] = .string(id) }

@@ -1,23 +1,24 @@
 import HTTPServer
 import HTTPTypes
 
-/// The pages of other origins that may call (Fetch standard, CORS protocol).
+/// The other origins whose pages may call this server (Fetch standard, CORS protocol).
 struct Origins: Sendable {
-  /// How long a browser may remember a preflight, in seconds.
+  /// The time for which a browser may remember a preflight, in seconds.
   private static let preflightSeconds = 600
-  /// The headers of requests that the specification knows, and those that clients of it send besides.
+  /// The request headers of the specification, and those that its clients send in addition.
   private static let requestFields = [
     "Authorization", "Content-Type", "Accept", "If-Match", "If-None-Match", "Last-Event-ID", "Keyway-Writer",
     "Keyway-Lifetime", "Keyway-Cursor", "Idempotency-Key", "X-Request-Id",
     // Polyfills of EventSource send it.
     "Cache-Control",
   ].joined(separator: ", ")
-  /// The headers of answers that a page may read.
+  /// The response headers that a page may read.
   private static let exposedFields = "ETag, Keyway-Cursor, Link, Location, Retry-After"
 
   private let allowed: Set<String>
 
-  /// Throws an `AccessError` for what is no origin: a scheme, a host and perhaps a port, and nothing behind them.
+  /// Creates the set of allowed origins. Throws an `AccessError` for a text that is not an origin: a scheme, a host and
+  /// perhaps a port, and nothing after them.
   init(_ origins: [String]) throws(AccessError) {
     for origin in origins where !Self.isOrigin(origin) {
       throw AccessError(
@@ -26,17 +27,17 @@ struct Origins: Sendable {
     allowed = Set(origins.map { $0.lowercased() })
   }
 
-  /// Whether no other origin may call.
+  /// True if no other origin may call.
   var isEmpty: Bool { allowed.isEmpty }
 
-  /// Whether pages of an origin may call.
+  /// Returns true if pages of an origin may call.
   func isAllowed(_ origin: String) -> Bool { allowed.contains(origin.lowercased()) }
 
-  /// Adds to the fields of an answer what is for a page of an origin; nil is no page, or one of this origin in a
-  /// browser that does not say so.
+  /// Adds the fields for a page of an origin to the fields of a response. The origin is nil if the client is not a
+  /// page, or is a page of this origin in a browser that does not say so.
   func add(to fields: inout HTTPFields, for origin: String?) {
     guard !allowed.isEmpty else { return }
-    // Beside the fields that it names already (RFC 9110 §12.5.5).
+    // Added to the fields that `Vary` names already (RFC 9110 §12.5.5).
     fields[.vary] = fields[.vary].map { "\($0), Origin" } ?? "Origin"
     if let origin, isAllowed(origin) {
       fields[.accessControlAllowOrigin] = origin
@@ -45,7 +46,7 @@ struct Origins: Sendable {
     }
   }
 
-  /// The fields of the answer to a preflight, beside those.
+  /// Returns the fields of the response to a preflight that come in addition to those.
   static func preflight(methods: String) -> HTTPFields {
     [
       .accessControlAllowMethods: methods, .accessControlAllowHeaders: requestFields,
@@ -53,8 +54,8 @@ struct Origins: Sendable {
     ]
   }
 
-  /// Whether a page of an origin may use the session cookie to change something here: one of this server's own origin,
-  /// which is known by the host and port that the request is for, or one that is listed.
+  /// Returns true if a page of an origin may use the session cookie to change something here: the origin is listed, or
+  /// is this server's own, which is recognized by the host and port that the request is for.
   func mayUseCookie(_ origin: String, host: String?) -> Bool {
     if isAllowed(origin) { return true }
     guard let host, let scheme = ["http://", "https://"].first(where: { origin.lowercased().hasPrefix($0) }) else {

@@ -2,43 +2,44 @@ package import HTTPServer
 import Support
 import Synchronization
 
-/// How often each client asks: a token bucket for each, which holds one second of requests and fills steadily
+/// The request rate of each client: a token bucket for each, which holds one second of requests and fills steadily
 /// (`access.requestsPerSecond`).
 ///
-/// A bucket is one number, the time at which it will be full again (the generic cell rate algorithm, ITU-T I.371). One
-/// that is full says no more than none does, so it is forgotten. Where too many are not, those that will be full first
-/// are forgotten: their clients gain the least by it.
+/// A bucket is one number, the time at which it will be full again (the generic cell rate algorithm, ITU-T I.371). A
+/// full bucket means the same as none, so it is forgotten. If too many buckets are not full, those that will be full
+/// first are forgotten: their clients gain the least by it.
 package struct RequestRates: Sendable {
   /// The limits of the rates.
   package struct Limits: Sendable {
-    /// The most requests of one client in a second; 0 for any.
+    /// The maximum number of requests of one client in a second; 0 for no limit.
     package var requestsPerSecond = 0
-    /// The most clients whose rate is known.
+    /// The maximum number of clients whose rate is tracked.
     package var clients = 100_000
 
     /// The defaults.
     package init() {}
   }
 
-  /// One bucket in so many is forgotten at a time, so that looking for them costs each request little.
+  /// The part of the buckets that is forgotten at a time, one in this many, so that looking for them costs each request
+  /// little.
   private static let forgottenPart = 8
 
   private var limits: Limits
-  /// When each bucket will be full, in nanoseconds of a clock that only grows.
+  /// The time at which each bucket will be full, in nanoseconds of a monotonic clock.
   private var fullTimes: [ClientAddress: UInt64] = [:]
 
-  /// No client has asked yet.
+  /// Creates an empty table: no client has sent a request.
   package init(_ limits: Limits) { self.limits = limits }
 
-  /// Other limits hold from now on. What a client has asked for counts as it did: its bucket is full again when it
-  /// would have been.
+  /// Sets the limits that apply from now on. Past requests of a client count as they did: its bucket is full again when
+  /// it would have been.
   package mutating func set(_ limits: Limits) { self.limits = limits }
 
-  /// How many buckets there are.
+  /// The number of buckets.
   package var count: Int { fullTimes.count }
 
-  /// A request of a client comes at a time, in nanoseconds that only grow. False where the client has asked too often:
-  /// then it takes nothing out of its bucket.
+  /// Counts a request of a client at a time, in nanoseconds of a monotonic clock. Returns false if the client has sent
+  /// too many; then the request takes nothing out of its bucket.
   package mutating func take(_ client: ClientAddress, at now: UInt64) -> Bool {
     guard limits.requestsPerSecond > 0 else { return true }
     let interval = 1_000_000_000 / UInt64(limits.requestsPerSecond)
@@ -49,7 +50,7 @@ package struct RequestRates: Sendable {
     return true
   }
 
-  /// Forgets the buckets that are full.
+  /// Forgets the buckets that are full at a time.
   package mutating func sweep(at now: UInt64) {
     guard !fullTimes.isEmpty else { return }
     fullTimes = fullTimes.filter { $0.value > now }
@@ -69,20 +70,20 @@ final class RequestRateLimiter: Sendable {
   private let limit: Atomic<Int>
   private let now: @Sendable () -> UInt64
 
-  /// `now` gives nanoseconds that only grow.
+  /// Creates a limiter. `now` returns nanoseconds of a monotonic clock.
   init(_ limits: RequestRates.Limits, now: @escaping @Sendable () -> UInt64) {
     rates = Locked(RequestRates(limits))
     limit = Atomic(limits.requestsPerSecond)
     self.now = now
   }
 
-  /// Other limits hold from now on.
+  /// Sets the limits that apply from now on.
   func set(_ limits: RequestRates.Limits) {
     rates.withLock { $0.set(limits) }
     limit.store(limits.requestsPerSecond, ordering: .relaxed)
   }
 
-  /// A request of a client comes. Throws `too-many-requests`.
+  /// Counts a request of a client. Throws `too-many-requests`.
   func take(_ client: ClientAddress) throws(Problem) {
     let limit = limit.load(ordering: .relaxed)
     guard limit > 0 else { return }
@@ -92,6 +93,6 @@ final class RequestRateLimiter: Sendable {
     }
   }
 
-  /// Forgets what is of no use any more.
+  /// Forgets the buckets that are full.
   func sweep() { rates.withLock { [now] rates in rates.sweep(at: now()) } }
 }

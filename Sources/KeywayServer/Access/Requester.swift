@@ -4,16 +4,16 @@ import HTTPTypes
 package import KeyValueModel
 import Support
 
-/// Who asks, as far as it is known.
+/// The client that sends a request, as far as it is known.
 package enum Requester: Sendable {
-  /// Any client of a server without keys. What it may do is nil where the schema has no rules.
+  /// Any client of a server without keys. The access is nil if the schema has no rules.
   case anybody(WriteAccess?)
   /// A client without a token.
   case nobody(WriteAccess)
   /// The holder of a verified token.
   case known(KnownRequester)
 
-  /// Whether what is for admins is for them.
+  /// True if the requester may do what is reserved for admins.
   var isAdmin: Bool {
     switch self {
     case .anybody: true
@@ -22,12 +22,12 @@ package enum Requester: Sendable {
     }
   }
 
-  /// True if it may follow this server: an identity of a node, or an admin.
+  /// True if the requester may follow this server: the identity of a node, or an admin.
   var mayFollow: Bool {
     if case .known(let known) = self, known.isNode { true } else { isAdmin }
   }
 
-  /// What the rules let them read; nil where they are asked no rule.
+  /// The viewer whose read rules apply, or nil if none do.
   var viewer: Viewer? {
     switch self {
     case .anybody(let access): access?.viewer
@@ -36,18 +36,18 @@ package enum Requester: Sendable {
     }
   }
 
-  /// The claims, where a token was sent.
+  /// The identity of a verified token or session, or nil if the requester has none.
   package var identity: Identity? {
     if case .known(let known) = self { known.identity } else { nil }
   }
 
-  /// The `sub` of the identity, or nil if nobody is known.
+  /// The `sub` of the identity, or nil if the requester has none.
   var subject: String? { identity?.subject }
 
-  /// Whether rules are asked for someone without a token.
+  /// True for a requester without a token to whom rules apply.
   var isUnknown: Bool { viewer != nil && identity == nil }
 
-  /// Who writes, where rules are asked.
+  /// The access that the write rules are evaluated with, or nil if no rules apply.
   var writeAccess: WriteAccess? {
     switch self {
     case .anybody(let access): access
@@ -56,24 +56,24 @@ package enum Requester: Sendable {
     }
   }
 
-  /// What stands for the identity where clients are counted; nil where there is none.
+  /// The digest that stands for the identity where clients are counted, or nil if the requester has no identity.
   var mark: IdentityMark? {
     if case .known(let known) = self { known.mark } else { nil }
   }
 }
 
-/// An identity, with what follows from it once for all its requests.
+/// An identity, with everything that is derived from it once for all its requests.
 package final class KnownRequester: Sendable {
   let identity: Identity
-  /// What it may read; nil for an admin, who is asked no rule.
+  /// The viewer whose read rules apply; nil for an admin, to whom no rules apply.
   let viewer: Viewer?
   /// True for the identity of a node, which may follow this server.
   let isNode: Bool
-  /// The session whose cookie says who asks; nil if a token does.
+  /// The session whose cookie identifies the requester, or nil if a token does.
   let session: SessionDigest?
-  /// What stands for it where clients are counted.
+  /// The digest that stands for the identity where clients are counted.
   let mark: IdentityMark
-  /// Who writes, where rules are asked.
+  /// The access that the write rules are evaluated with; nil for an admin, to whom no rules apply.
   let writeAccess: WriteAccess?
 
   init(_ identity: Identity, viewer: Viewer?, isNode: Bool, session: SessionDigest?, in schema: Schema) {
@@ -92,27 +92,27 @@ struct StreamOwner: Sendable {
   /// The session that the stream ends with; nil if a token opened it.
   let session: SessionDigest?
 
-  /// The sender of a request; nil for nobody.
+  /// Creates the owner from the sender of a request, or returns nil if the sender has no identity.
   init?(_ requester: Requester) {
     guard case .known(let known) = requester else { return nil }
     (identity, session) = (known.identity, known.session)
   }
 }
 
-/// For whom each stream was opened, where that is known.
+/// The owner of each stream that was opened for a known identity.
 final class StreamOwners: Sendable {
   private let owners = Locked<[StreamID: StreamOwner]>([:])
 
-  /// A stream is opened for someone.
+  /// Records the owner of a stream that is opened.
   func add(_ id: StreamID, _ owner: StreamOwner) { owners.withLock { $0[id] = owner } }
 
-  /// A stream has ended.
+  /// Forgets a stream that has ended.
   func remove(_ id: StreamID) { owners.withLock { $0[id] = nil } }
 
-  /// The `sub` of whom a stream was opened for; nil where that is nobody.
+  /// Returns the `sub` of the identity that a stream was opened for, or nil if there is none.
   func subject(of id: StreamID) -> ExactText? { owners.withLock { $0[id].map { ExactText($0.identity.subject) } } }
 
-  /// The streams whose owners are not `isValid` any more. They are told of once.
+  /// Removes and returns the streams whose owners are no longer `isValid`. Each stream is returned once.
   func takeInvalid(_ isValid: (StreamOwner) -> Bool) -> [StreamID] {
     // One token may have thousands of streams.
     let all = owners.withLock { $0 }

@@ -4,43 +4,46 @@ import KeyValueModel
 package import Store
 import Support
 
-/// The revocations that count, which the journal keeps: tokens of a `sub` that were issued before its time are refused.
+/// The revocations in effect, which the journal keeps. Tokens of a `sub` that were issued before its time are refused.
 ///
-/// Lock order: `changing` is held while the journal writes, and `times` is taken inside it for a moment; a
-/// request that asks takes `times` alone.
+/// Lock order: `changing` is held while the journal writes, and `times` is taken inside it for a moment; a request
+/// takes only `times`.
 package final class Revocations: Sendable {
   private let journal: any TransactionJournal
   private let limit: Int
-  /// Of each `sub`, by its bytes, in milliseconds since 1970.
+  /// The time of each revocation in milliseconds since 1970, by the UTF-8 bytes of its `sub`.
   private let times: Locked<[[UInt8]: Int64]>
-  /// Makes one change come after the other, so that what counts is what is kept.
+  /// Serializes changes, so that the revocations in effect are those that the journal keeps.
   private let changing = Locked(())
-  /// Which change of any node is the last that was read.
+  /// The number of the last change of any node that was read.
   private let seenChange = Locked<UInt64?>(nil)
-  /// Is called when they have changed, with `changing` held.
+  /// The action to call after a change, with `changing` held.
   private let changed = Locked<KeptAction<Void, Void>?>(nil)
 
-  /// Reads what a journal keeps; no more than `limit` are taken in addition. Throws what is wrong with it.
+  /// Reads the revocations that a journal keeps. Once there are `limit`, further ones are refused. Throws a
+  /// `JournalError` if they cannot be read.
   init(of journal: any TransactionJournal, limit: Int) throws(JournalError) {
     self.journal = journal
     self.limit = limit
     times = Locked(try Self.times(in: journal))
   }
 
-  /// What a journal keeps: of each `sub`, by its bytes, the time.
+  /// Reads the time of each `sub`, by its UTF-8 bytes, from a journal.
   private static func times(in journal: any TransactionJournal) throws(JournalError) -> [[UInt8]: Int64] {
     Dictionary(try journal.revocations().map { ($0.key, $0.milliseconds) }) { max($0, $1) }
   }
 
-  /// Has `body` called after each change of this node, until there is another. It must not change them.
+  /// Calls `body` after each change of this node, until another action is set. The action must not change the
+  /// revocations.
   package func onChange(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0 = KeptAction(body) } }
 
   private func tellChange() { changed.withLock { $0 }?(()) }
 
-  /// How many there are.
+  /// The number of revocations.
   package var count: Int { times.withLock { $0.count } }
 
-  /// Whether the token of an identity is refused: it was issued before the time of its `sub`, or does not say when.
+  /// Returns true if the token of an identity is refused: its `sub` has a revocation, and the token was issued before
+  /// the time of that or does not say when it was issued.
   func refuses(_ identity: Identity) -> Bool {
     let time = times.withLock { $0.isEmpty ? nil : $0[Array(identity.subject.utf8)] }
     guard let time else { return false }
@@ -48,20 +51,20 @@ package final class Revocations: Sendable {
     return issued * 1_000 < Double(time)
   }
 
-  /// The revocation of a `sub`; nil where there is none.
+  /// Returns the revocation of a `sub`, or nil if there is none.
   func revocation(of subject: String) -> Revocation? {
     times.withLock { $0[Array(subject.utf8)] }.map { Revocation(subject: subject, milliseconds: $0) }
   }
 
-  /// All, by the bytes of their `sub`.
+  /// Returns all revocations in the order of the bytes of their `sub`.
   package func all() -> [Revocation] {
     times.withLock { $0 }.sorted { $0.key.lexicographicallyPrecedes($1.key) }.map { entry in
       Revocation(subject: String(decoding: entry.key, as: UTF8.self), milliseconds: entry.value)
     }
   }
 
-  /// Makes one that counts once it is kept. True where there was none of its `sub`. Waits for the disk. Throws
-  /// `overloaded` where there are as many as there may be, and `store-unavailable`.
+  /// Adds a revocation, or changes the time of one. It takes effect once the journal keeps it. Returns true if its
+  /// `sub` had none. Waits for the disk. Throws `overloaded` if the maximum number is reached, and `store-unavailable`.
   func add(_ revocation: Revocation) throws(Problem) -> Bool {
     try changing.withLock { _ throws(Problem) in
       try takeChangesOfOthers()
@@ -78,7 +81,7 @@ package final class Revocations: Sendable {
     }
   }
 
-  /// Lifts the one of a `sub`. False where there is none. Waits for the disk. Throws `store-unavailable`.
+  /// Lifts the revocation of a `sub`. Returns false if there is none. Waits for the disk. Throws `store-unavailable`.
   func remove(_ subject: String) throws(Problem) -> Bool {
     try changing.withLock { _ throws(Problem) in
       try takeChangesOfOthers()
@@ -91,7 +94,7 @@ package final class Revocations: Sendable {
     }
   }
 
-  /// The digest of all of them.
+  /// The digest of all revocations.
   package var digest: JournalDigest {
     all().reduce(.start) { digest, revocation in
       let time = withUnsafeBytes(of: revocation.milliseconds.littleEndian) { Array($0) }
@@ -99,7 +102,7 @@ package final class Revocations: Sendable {
     }
   }
 
-  /// Puts those of another node in the place of these. Waits for the disk. Throws where some cannot be kept.
+  /// Replaces the revocations with those of another node. Waits for the disk. Throws if some cannot be kept.
   package func replace(_ others: [Revocation]) throws(JournalError) {
     try changing.withLock { _ throws(JournalError) in
       let wanted = Dictionary(others.map { ($0.key, $0) }) { first, _ in first }
@@ -118,8 +121,8 @@ package final class Revocations: Sendable {
 
   // MARK: Changes of other nodes
 
-  /// Reads them again where another node has changed them. Where they cannot be read, those that were read last count
-  /// until the next attempt.
+  /// Reads the revocations again if another node has changed them. If they cannot be read, those that were read last
+  /// stay in effect until the next attempt.
   func refresh() {
     guard let shared = journal as? any SharedJournal else { return }
     let change = shared.revocationChanges
@@ -131,7 +134,8 @@ package final class Revocations: Sendable {
     }
   }
 
-  /// What is answered to a change is judged by what other nodes have changed before it, too. With `changing` held.
+  /// Reads the changes of other nodes, so that the response to a change takes them into account. Called with `changing`
+  /// held.
   private func takeChangesOfOthers() throws(Problem) {
     guard journal is any SharedJournal else { return }
     try carryOut { () throws(JournalError) in
@@ -149,7 +153,7 @@ package final class Revocations: Sendable {
   }
 }
 
-/// `/v1/access/revocations`: whose tokens are refused.
+/// `/v1/access/revocations`: the identities whose tokens are refused.
 struct RevocationHandlers: Sendable {
   let revocations: Revocations
   let readings: Readings
@@ -171,7 +175,7 @@ struct RevocationHandlers: Sendable {
     return .response(Self.response(revocation))
   }
 
-  /// `PUT`: makes one, or gives the one that is there another time. Answers with it, 201 where it is new.
+  /// `PUT`: adds a revocation, or changes the time of one. Responds with it, with 201 if it is new.
   func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let revocation = Revocation(subject: try subject(context), milliseconds: try Self.time(of: request))
     return deferred(for: request.client) { [revocations] () throws(Problem) in
@@ -189,7 +193,7 @@ struct RevocationHandlers: Sendable {
     }
   }
 
-  /// The answer of work that waits for the disk, which no thread of connections does.
+  /// Returns the response of work that waits for the disk, which no connection thread does.
   private func deferred(
     for client: ClientAddress, _ work: @escaping @Sendable () throws(Problem) -> Response
   ) -> HandlerResponse {
@@ -213,7 +217,8 @@ struct RevocationHandlers: Sendable {
     return subject
   }
 
-  /// `before` of a body in milliseconds since 1970; now, where there is no body or it does not say.
+  /// Returns `before` of a body in milliseconds since 1970, or the present time if there is no body or it has no
+  /// `before`.
   private static func time(of request: borrowing Request) throws(Problem) -> Int64 {
     var body = JSONObject()
     if !request.body().isEmpty { body = try Body.object(of: request) }

@@ -4,8 +4,8 @@ import HTTPTypes
 
 /// The session cookie of a request (RFC 6265bis).
 ///
-/// On a connection that is to be secure it has the prefix `__Host-`, with which browsers take it from this host over
-/// TLS alone: no other host of the domain can give a visitor a session that is not theirs.
+/// On a connection that is meant to be secure it has the prefix `__Host-`, so that browsers accept it only from this
+/// host over TLS: no other host of the domain can give a visitor a session that is not theirs.
 package struct SessionCookie: Sendable {
   /// The name on plain connections.
   static let name = "keyway_session"
@@ -35,12 +35,12 @@ package struct SessionCookie: Sendable {
     secret = isUsable ? SessionSecret(text: found.value) : nil
   }
 
-  /// The `Set-Cookie` field of a session that lasts so many seconds.
+  /// Returns the `Set-Cookie` field of a session that lasts a number of seconds.
   static func setting(_ secret: SessionSecret, isSecure: Bool, seconds: Int) -> String {
     "\(isSecure ? secureName : name)=\(secret.text)" + attributes(isSecure: isSecure, seconds: seconds)
   }
 
-  /// The `Set-Cookie` field that makes a browser forget the session.
+  /// Returns the `Set-Cookie` field that makes a browser forget the session.
   static func clearing(isSecure: Bool) -> String {
     "\(isSecure ? secureName : name)=" + attributes(isSecure: isSecure, seconds: 0)
   }
@@ -52,8 +52,8 @@ package struct SessionCookie: Sendable {
     return SessionSecret(text: pair[1])
   }
 
-  /// The `Cookie` field by which a request with this cookie is forwarded to another node, whatever connection leads
-  /// there. Nil if the value is not one of the server.
+  /// The `Cookie` field for forwarding a request with this cookie to another node, over any kind of connection. Nil if
+  /// the server did not issue the value.
   package var forwarded: String? { secret.map { "\(Self.secureName)=\($0.text)" } }
 
   /// True if the cookie must not go over a plain connection. A trusted proxy may say that the request came over TLS;
@@ -69,7 +69,7 @@ package struct SessionCookie: Sendable {
   }
 }
 
-/// The credential of a session: 256 random bits. Its holder has them, and the server keeps their digest alone.
+/// The credential of a session: 256 random bits. Its holder has them; the server keeps only their digest.
 package struct SessionSecret: Sendable {
   /// The bits as a cookie carries them: 43 characters of base64url (RFC 4648 §5), without padding.
   package let text: String
@@ -91,7 +91,7 @@ package struct SessionSecret: Sendable {
   private static let characterCount = 43
 }
 
-/// The SHA-256 (FIPS 180-4) of a session's secret, from which nobody can tell the secret.
+/// The SHA-256 (FIPS 180-4) of a session's secret, from which the secret cannot be derived.
 package struct SessionDigest: Hashable, Sendable {
   /// The length of the digest in bytes.
   package static let byteCount = 32

@@ -43,11 +43,11 @@ struct SessionHandlers: Sendable {
     }
   }
 
-  /// `GET`: who asks, and until when.
+  /// `GET`: the identity of the requester, and its expiry.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     let identity = context.requester.identity
-    // Before the store is read, nobody can say which sessions there are.
+    // Before the store is read, the sessions are not known.
     if identity == nil { try readiness.check() }
     var response = Response.json([
       "identity": identity.map { .object($0.claims) } ?? .null,
@@ -57,8 +57,8 @@ struct SessionHandlers: Sendable {
     return .response(response)
   }
 
-  /// `DELETE`: ends the session of the cookie, on this node at once and everywhere by a commit. If there can be no
-  /// commit, the answer says that the session has ended here alone.
+  /// `DELETE`: ends the session of the cookie, on this node at once and everywhere by a commit. If the commit is not
+  /// possible, the response says that the session has ended only here.
   func end(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     let clearing = SessionCookie.clearing(isSecure: SessionCookie.isSecure(request))
@@ -87,7 +87,7 @@ struct SessionHandlers: Sendable {
     }
   }
 
-  /// Commits a change of the sessions, and answers with `done` once it is durable.
+  /// Commits a change of the sessions, and responds with `done` once it is durable.
   private func commit(
     _ write: Sessions.Write, of client: ClientAddress, _ done: Response,
     orRefusing refusal: @escaping @Sendable (_ code: ProblemCode, _ reason: String) -> Problem
@@ -111,7 +111,7 @@ struct SessionHandlers: Sendable {
     }
   }
 
-  /// The answer of the leader, as this node gives it.
+  /// Returns a response of the leader, transformed by `body` into the response of this node.
   private static func mapping(
     _ response: HandlerResponse, _ body: @escaping @Sendable (Response) -> Response
   ) -> HandlerResponse {
@@ -119,9 +119,9 @@ struct SessionHandlers: Sendable {
     return .deferred { completion in start(completion.preparing(body)) }
   }
 
-  /// A time in seconds since 1970 by RFC 3339, in UTC.
+  /// Formats a time in seconds since 1970 by RFC 3339, in UTC.
   private static func date(_ seconds: Double) -> String {
-    // To the year 9999, the last that RFC 3339 has.
+    // The year 9999 is the last that RFC 3339 has.
     let bounded = min(max(seconds, 0), 253_402_300_799)
     return Date(timeIntervalSince1970: bounded.rounded(.down)).ISO8601Format()
   }

@@ -3,15 +3,15 @@ import KeyValueModel
 import Store
 import Support
 
-/// The sessions of the store: those that commits have begun, and none has ended.
+/// The sessions of the store that commits have begun and not ended.
 ///
-/// `contents` is all that changes, under its lock, which is held for a look; a sweep and a list of all work on a copy.
+/// `contents` is the only mutable state. Its lock is held only for a lookup; a sweep and a list of all work on a copy.
 package final class Sessions: Sendable {
-  /// Bounds of what is kept.
+  /// The limits on the sessions that are kept.
   package struct Limits: Sendable {
-    /// The most bytes of all sessions; one more is refused. `access.sessionBytes`.
+    /// The maximum size of all sessions in bytes; a session beyond it is refused. `access.sessionBytes`.
     package var bytes = 64 << 20
-    /// The most sessions of one identity; one more ends its oldest. `access.sessionsPerIdentity`.
+    /// The maximum number of sessions of one identity; one more ends its oldest. `access.sessionsPerIdentity`.
     package var perIdentity = 100
   }
 
@@ -32,7 +32,7 @@ package final class Sessions: Sendable {
     let record: SessionRecord
     /// The revision of the commit that began it.
     let revision: Revision
-    /// True if this node was asked to end it, although no commit may have.
+    /// True if this node was asked to end the session, although a commit may not have ended it.
     var isEnded = false
   }
 
@@ -43,10 +43,10 @@ package final class Sessions: Sendable {
     /// Changes that the writer is committing, by the session that they are about.
     var pending: [SessionDigest: (change: SessionChange, revision: Revision)] = [:]
     var bytes = 0
-    /// The time before which nothing is swept, in milliseconds since 1970.
+    /// The time before which expired sessions are not swept, in milliseconds since 1970.
     var nextSweep = Int64.min
 
-    /// The sessions of an identity that end when it begins another.
+    /// Returns the sessions of an identity that end when it begins another.
     func replaced(by record: SessionRecord, _ limits: Limits) -> ArraySlice<SessionDigest> {
       let present = owned[record.owner] ?? []
       return present.prefix(max(0, present.count - limits.perIdentity + 1))
@@ -74,7 +74,7 @@ package final class Sessions: Sendable {
   private let leewayMilliseconds: Int64
   private let contents = Locked(Contents())
 
-  /// No sessions yet. `leeway` is how many seconds a session outlasts its expiry.
+  /// Creates an empty table. `leeway` is the number of seconds by which a session outlasts its expiry.
   init(_ limits: Limits, leeway: Int) {
     self.limits = limits
     leewayMilliseconds = Int64(leeway) * 1_000
@@ -83,7 +83,8 @@ package final class Sessions: Sendable {
   /// The number of sessions.
   var count: Int { contents.withLock { $0.entries.count } }
 
-  /// The session of a secret; nil if there is none, or it has ended. Whether it has expired is for the caller to check.
+  /// Returns the session of a secret, or nil if there is none or it has ended. The caller checks whether it has
+  /// expired.
   func session(of digest: SessionDigest) -> SessionRecord? {
     contents.withLock { contents in
       guard let entry = contents.entries[digest], !entry.isEnded else { return nil }
@@ -101,7 +102,7 @@ package final class Sessions: Sendable {
     }
   }
 
-  /// Ends a session on this node alone, which is for a commit to end everywhere. False if there is no such session.
+  /// Ends a session on this node only; a commit ends it everywhere. Returns false if there is no such session.
   func end(_ digest: SessionDigest) -> Bool {
     contents.withLock { contents in
       guard contents.entries[digest] != nil else { return false }
@@ -112,8 +113,8 @@ package final class Sessions: Sendable {
 
   // MARK: Commits
 
-  /// Returns the attachment of the commit of a write, which has a revision now. On the writer; the commit may still
-  /// fail, and may be prepared anew with another revision.
+  /// Returns the attachment of the commit of a write, which has a revision now. Called on the writer. The commit may
+  /// still fail, and may be prepared again with another revision.
   func prepare(_ write: Write, at revision: Revision) -> SessionChange {
     contents.withLock { [limits] contents in
       let change =
@@ -126,7 +127,7 @@ package final class Sessions: Sendable {
     }
   }
 
-  /// Concludes a write that was prepared, or that never came to that: its commit is durable, or has failed.
+  /// Concludes a write, whether or not it was prepared: its commit is durable, or has failed.
   func conclude(_ write: Write, isDone: Bool) {
     contents.withLock { contents in
       guard let (change, revision) = contents.pending.removeValue(forKey: write.digest), isDone else { return }
@@ -134,8 +135,8 @@ package final class Sessions: Sendable {
     }
   }
 
-  /// Applies the changes among attachments, oldest first, of other nodes or of before a restart, whatever the limits
-  /// are. `now` is in milliseconds since 1970: expired sessions are left out.
+  /// Applies the changes among attachments, oldest first, that come from other nodes or from before a restart, whatever
+  /// the limits are. `now` is in milliseconds since 1970: expired sessions are left out.
   func restore(_ attachments: [StoredAttachment], at now: Int64) {
     for attachment in attachments {
       guard var change = SessionChange(attachment.bytes) else { continue }
@@ -144,8 +145,8 @@ package final class Sessions: Sendable {
     }
   }
 
-  /// The sessions that the commits up to a revision have begun and not ended, as attachments, oldest first. A later
-  /// commit may have ended some that are left out; that commit is found behind the revision.
+  /// Returns the sessions that the commits up to a revision have begun and not ended, as attachments, oldest first.
+  /// Sessions that a later commit has ended may be left out; that commit comes after the revision.
   func kept(upTo last: Revision) -> [StoredAttachment] {
     let (entries, pending) = contents.withLock { ($0.entries, $0.pending.values.filter { $0.revision <= last }) }
     let ended = Set(pending.flatMap(\.change.ended))
@@ -178,7 +179,7 @@ package final class Sessions: Sendable {
   }
 }
 
-/// A session, as the store keeps it: whose it is and until when, but not the secret that its holder has.
+/// A session as the store keeps it: its owner and its expiry, but not the secret that its holder has.
 struct SessionRecord: Hashable, Sendable {
   /// The digest of its secret.
   let digest: SessionDigest
@@ -191,7 +192,7 @@ struct SessionRecord: Hashable, Sendable {
   /// The claims of its token, as JSON.
   let claims: [UInt8]
 
-  /// A session that lasts as long as the token of an identity.
+  /// Creates a session that lasts as long as the token of an identity.
   init(_ digest: SessionDigest, of identity: Identity) {
     self.digest = digest
     owner = IdentityMark(of: identity.subject)
@@ -200,12 +201,12 @@ struct SessionRecord: Hashable, Sendable {
     claims = Array(Value.object(identity.claims).json.utf8)
   }
 
-  /// The bytes that it takes in memory, about.
+  /// The approximate size in memory, in bytes.
   fileprivate var weight: Int { 400 + claims.count }
 }
 
-/// An attachment of a commit that begins a session, ends some, or both: sessions that have to make room for another end
-/// by the same commit, so that all nodes agree on which they are.
+/// An attachment of a commit that begins a session, ends some, or both. Sessions that have to make room for another end
+/// with the same commit, so that all nodes agree on which they are.
 ///
 /// The form is a byte that names it, the number of ended sessions in four bytes, the digest of each, and the session
 /// that begins, if one does: a byte for the kind of its identity, the digest, the owner, the expiry, the mark of the
@@ -222,10 +223,10 @@ struct SessionChange: Hashable, Sendable {
   /// The kind of an identity that a token proved.
   private static let tokenKind: UInt8 = 1
 
-  /// A change that begins a session, ends some, or both.
+  /// Creates a change that begins a session, ends some, or both.
   init(begun: SessionRecord? = nil, ended: [SessionDigest] = []) { (self.begun, self.ended) = (begun, ended) }
 
-  /// Reads an attachment. Nil if it is of another form, or cut off.
+  /// Reads an attachment, or returns nil if it has another form or is cut off.
   init?(_ bytes: [UInt8]) {
     guard bytes.first == Self.form else { return nil }
     var rest = bytes.dropFirst()
@@ -261,7 +262,7 @@ struct SessionChange: Hashable, Sendable {
 }
 
 extension SessionRecord {
-  /// Reads what follows the kind of an identity that a token proved; nil if it is cut off.
+  /// Reads the bytes after the kind of an identity that a token proved, or returns nil if they are cut off.
   fileprivate init?(_ rest: inout ArraySlice<UInt8>) {
     guard let digest = rest.take(SessionDigest.byteCount).flatMap({ SessionDigest(bytes: $0) }),
       let owner = rest.take(IdentityMark.byteCount).flatMap({ IdentityMark(bytes: $0) }),

@@ -1,29 +1,29 @@
 import Foundation
 package import KeyValueModel
 
-/// Verifies compact JWTs (RFC 7515 §7.1, RFC 7519 §7.2) as RFC 8725 advises: the algorithm is the key's, never the
-/// token's choice.
+/// Verifies compact JWTs (RFC 7515 §7.1, RFC 7519 §7.2) as RFC 8725 advises: the key determines the algorithm, never
+/// the token.
 package struct TokenVerifier: Sendable {
-  /// The longest token that is looked at.
+  /// The maximum length of a token in bytes; a longer one is malformed.
   package static let maximumBytes = 8_192
-  /// The longest `sub`, in bytes: a revocation names it in the target of a request.
+  /// The maximum length of `sub` in bytes: a revocation names it in the target of a request.
   package static let maximumSubjectBytes = 1_024
 
   /// The keys.
   package let keys: KeySet
-  /// What `iss` must be; nil for anything.
+  /// The required value of `iss`; nil for any.
   package let issuer: String?
-  /// What `aud` must be or hold; nil for anything.
+  /// The value that `aud` must be or contain; nil for any.
   package let audience: String?
-  /// By how many seconds clocks may differ.
+  /// The tolerated difference between clocks, in seconds.
   package let leeway: Double
-  /// The longest life of a token, in seconds from `iat`, or from the present where it has none, to `exp`; 0 for any.
+  /// The longest life of a token, in seconds from `iat`, or from the present if it has none, to `exp`; 0 for no limit.
   package let longestLife: Double
 
-  /// An `exp` from here on, in the year 5138, is a number of milliseconds.
+  /// The least `exp` that is taken for a number of milliseconds: as seconds, it is in the year 5138.
   private static let leastMilliseconds: Double = 100_000_000_000
 
-  /// A verifier. `leeway` and `longestLife` are in seconds.
+  /// Creates a verifier. `leeway` and `longestLife` are in seconds.
   package init(
     keys: KeySet, issuer: String? = nil, audience: String? = nil, leeway: Double = 10, longestLife: Double = 0
   ) {
@@ -31,16 +31,16 @@ package struct TokenVerifier: Sendable {
     self.longestLife = longestLife
   }
 
-  /// Who a token stands for; `now` is in seconds since 1970. Throws why it is not good: its signature is looked at
-  /// before its claims.
+  /// Returns the identity of a token; `now` is in seconds since 1970. Throws the reason why the token is not valid: its
+  /// signature is checked before its claims.
   package func verify(_ token: String, now: Double) throws(TokenDefect) -> Identity {
     guard token.utf8.count <= Self.maximumBytes else { throw .malformed }
     let parts = token.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3, let signature = Base64URL.bytes(of: parts[2]),
       let header = Self.object(parts[0]), let payload = Base64URL.bytes(of: parts[1])
     else { throw .malformed }
-    // What has to be understood is not (RFC 7515 §4.1.11), and a token that says where its key is to be found is not
-    // asked (RFC 8725 §3.5): such headers are ignored, but for `crit`.
+    // Extensions that must be understood are not supported (RFC 7515 §4.1.11), and headers that say where the key is to
+    // be found are not trusted (RFC 8725 §3.5): all such headers are ignored, except that `crit` is refused.
     guard header["crit"] == nil, let name = header["alg"]?.asString else { throw .malformed }
     var id: String?
     if let kid = header["kid"] {
@@ -57,7 +57,8 @@ package struct TokenVerifier: Sendable {
     return identity
   }
 
-  /// Checks that an identity, verified before, still holds at a time. Throws `expired`, `early` or `tooLong`.
+  /// Checks that an identity, verified before, is still valid at a time. Throws `expired`, `early`, `tooLong` or
+  /// `malformed`.
   package func check(_ identity: Identity, now: Double) throws(TokenDefect) {
     guard now < identity.expires + leeway else { throw .expired }
     if let start = identity.claims["nbf"] {
@@ -68,9 +69,9 @@ package struct TokenVerifier: Sendable {
     if longestLife > 0, identity.expires - min(identity.issued ?? now, now) > longestLife { throw .tooLong }
   }
 
-  /// The identity of claims that were verified before, by a key with this mark, without their token. Throws
-  /// `unknownKey` if the key is gone, and `otherIssuer` or `otherAudience` if these have changed since; the times are
-  /// for `check`.
+  /// Returns the identity of claims that were verified before, by a key with this mark, without their token. Throws
+  /// `unknownKey` if the key is gone, and `otherIssuer` or `otherAudience` if these have changed since; `check` checks
+  /// the times.
   package func restored(_ claims: JSONObject, key: KeyMark) throws(TokenDefect) -> Identity {
     guard keys.has(key) else { throw .unknownKey }
     return try identity(of: claims, key: key)
@@ -104,12 +105,12 @@ package struct TokenVerifier: Sendable {
   }
 }
 
-/// Why a token is not good. It says nothing of what the token holds.
+/// The reason why a token is not valid. It reveals nothing of what the token holds.
 package enum TokenDefect: Error, Hashable, Sendable {
   case absent, malformed, unknownKey, forged, expired, early, withoutExpiry, expiryInMilliseconds, tooLong,
     withoutSubject, subjectTooLong, otherIssuer, otherAudience, revoked
 
-  /// The reason, as a sentence's predicate.
+  /// The reason, as the predicate of a sentence.
   package var reason: String {
     switch self {
     case .absent: "is missing"
@@ -130,20 +131,20 @@ package enum TokenDefect: Error, Hashable, Sendable {
   }
 }
 
-/// Who asks: the claims of a verified token (RFC 7519 §4).
+/// The identity of a requester: the claims of a verified token (RFC 7519 §4).
 package struct Identity: Sendable {
   /// All claims.
   package let claims: JSONObject
   /// `sub`.
   package let subject: String
-  /// When it ends, in seconds since 1970, without any leeway.
+  /// The expiry, in seconds since 1970, without any leeway.
   package let expires: Double
-  /// When it was issued, in seconds since 1970.
+  /// The time of issue, in seconds since 1970; nil if the token does not say.
   package let issued: Double?
   /// The key that its token is signed with.
   package let key: KeyMark
 
-  /// An identity of these parts.
+  /// Creates an identity from its parts.
   package init(claims: JSONObject, subject: String, expires: Double, issued: Double?, key: KeyMark) {
     (self.claims, self.subject) = (claims, subject)
     (self.expires, self.issued, self.key) = (expires, issued, key)
@@ -152,8 +153,8 @@ package struct Identity: Sendable {
 
 /// Base64 for URLs, without padding (RFC 4648 §5, RFC 7515 §2).
 enum Base64URL {
-  /// The bytes that a text stands for; nil where it has other characters, padding, or bits that no byte has, so that no
-  /// two texts stand for the same bytes.
+  /// Returns the bytes that a text stands for, or nil if it has other characters, padding, or bits that no byte has, so
+  /// that no two texts stand for the same bytes.
   static func bytes(of text: some StringProtocol) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count * 3 / 4)
@@ -170,7 +171,7 @@ enum Base64URL {
     return bytes
   }
 
-  /// The six bits of a character; nil for one outside of the alphabet.
+  /// Returns the six bits of a character, or nil if it is outside of the alphabet.
   private static func bits(of character: UInt8) -> UInt32? {
     switch character {
     case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(character - UInt8(ascii: "A"))
@@ -182,7 +183,7 @@ enum Base64URL {
     }
   }
 
-  /// The text that stands for bytes.
+  /// Returns the text that stands for bytes.
   static func text(of bytes: some Sequence<UInt8>) -> String {
     String(
       Data(bytes).base64EncodedString().compactMap { character in
@@ -197,7 +198,7 @@ enum Base64URL {
 }
 
 extension Value {
-  /// A `NumericDate` (RFC 7519 §2), in seconds since 1970.
+  /// The value as a `NumericDate` (RFC 7519 §2), in seconds since 1970; nil if it is not a number.
   fileprivate var seconds: Double? {
     switch self {
     case .integer(let value): Double(value)

@@ -2,7 +2,7 @@ import Crypto
 import CryptoExtras
 import Foundation
 
-/// What verifies signatures, by one algorithm alone (RFC 8725 §3.1).
+/// A key that verifies signatures by exactly one algorithm (RFC 8725 §3.1).
 struct VerificationKey: Sendable {
   /// The material of a key, checked.
   private enum Material: Sendable {
@@ -20,7 +20,7 @@ struct VerificationKey: Sendable {
     (self.algorithm, self.material) = (algorithm, material)
   }
 
-  /// A shared secret for HS256, HS384 or HS512. It has at least as many bytes as the hash (RFC 7518 §3.2).
+  /// Creates a shared secret for HS256, HS384 or HS512. It has at least as many bytes as the hash (RFC 7518 §3.2).
   static func secret(_ bytes: [UInt8], for algorithm: SigningAlgorithm) throws(KeyDefect) -> VerificationKey {
     let minimum =
       switch algorithm {
@@ -34,7 +34,7 @@ struct VerificationKey: Sendable {
     return VerificationKey(algorithm, .secret(SymmetricKey(data: bytes)))
   }
 
-  /// An RSA key for RS256 or PS256, of 2048 bits at least (RFC 7518 §3.3).
+  /// Creates an RSA key for RS256 or PS256, of at least 2048 bits (RFC 7518 §3.3).
   static func rsa(
     modulus: [UInt8], exponent: [UInt8], for algorithm: SigningAlgorithm
   ) throws(KeyDefect) -> VerificationKey {
@@ -45,7 +45,7 @@ struct VerificationKey: Sendable {
     return VerificationKey(algorithm, .rsa(key))
   }
 
-  /// A point of the curve of ES256 or ES384.
+  /// Creates a key from a point of the curve of ES256 or ES384.
   static func point(_ x: [UInt8], _ y: [UInt8], for algorithm: SigningAlgorithm) throws(KeyDefect) -> VerificationKey {
     if algorithm == .es384, x.count == 48, y.count == 48,
       let key = try? P384.Signing.PublicKey(rawRepresentation: x + y)
@@ -60,7 +60,7 @@ struct VerificationKey: Sendable {
     throw KeyDefect("its 'x' and 'y' are no point of the curve of \(algorithm.rawValue)")
   }
 
-  /// An Ed25519 key for EdDSA.
+  /// Creates an Ed25519 key for EdDSA.
   static func ed25519(_ x: [UInt8]) throws(KeyDefect) -> VerificationKey {
     guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: x) else {
       throw KeyDefect("its 'x' is no Ed25519 key")
@@ -68,7 +68,7 @@ struct VerificationKey: Sendable {
     return VerificationKey(.edDSA, .ed25519(key))
   }
 
-  /// Whether a signature is one of these bytes with this key.
+  /// Returns true if a signature is valid for these bytes with this key.
   func verifies(_ signature: [UInt8], of bytes: [UInt8]) -> Bool {
     switch material {
     case .secret(let key):
@@ -92,7 +92,7 @@ struct VerificationKey: Sendable {
     }
   }
 
-  /// Signs bytes with a shared secret; nil for other keys, whose private parts are never read.
+  /// Signs bytes with a shared secret; returns nil for other keys, whose private parts are never read.
   func signature(of bytes: [UInt8]) -> [UInt8]? {
     guard case .secret(let key) = material else { return nil }
     return switch algorithm {
@@ -103,15 +103,15 @@ struct VerificationKey: Sendable {
   }
 }
 
-/// What is wrong with a key, as the end of a sentence about it.
+/// The reason why a key is refused, as the end of a sentence about it.
 package struct KeyDefect: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The reason, in words. It holds no part of the key but its members' names and lengths.
+  /// The reason, in words. It reveals nothing of the key except the names and lengths of its members.
   package let description: String
 
   init(_ description: String) { self.description = description }
 }
 
-/// What a token may be signed with (RFC 7518 §3.1, RFC 8037 §3.1). There is no `none`.
+/// The algorithms that a token may be signed with (RFC 7518 §3.1, RFC 8037 §3.1). `none` is not supported.
 package enum SigningAlgorithm: String, CaseIterable, Sendable {
   case hs256 = "HS256"
   case hs384 = "HS384"
@@ -122,6 +122,6 @@ package enum SigningAlgorithm: String, CaseIterable, Sendable {
   case es384 = "ES384"
   case edDSA = "EdDSA"
 
-  /// All of them, for messages.
+  /// The names of all algorithms, for messages.
   static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 }

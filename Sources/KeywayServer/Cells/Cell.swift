@@ -4,40 +4,40 @@ import KeyValueObserving
 /// A named slot of a stream that shows one object, or one live query, at a time.
 struct Cell {
   var binding: CellBinding
-  /// What it observes of an object; empty while it shows none.
+  /// The observations of its object; empty while it shows none.
   var observations: [Observation] = []
   /// The live query that it shows.
   var query: Query?
-  /// What it has not received of its object while it was off screen or its stream suspended; nil while it receives
-  /// everything.
+  /// The changes of its object that it has not received because it was off screen or its stream suspended; nil while it
+  /// receives everything.
   var pending: PendingChanges?
-  /// The same of its query; nil while it receives everything, and where it shows none.
+  /// The changes of its query that it has not received; nil while it receives everything, and if it shows no query.
   var missed: MissedContents?
-  /// Whether it has still to receive its whole state: it was bound while it received nothing, or it is not known what
-  /// its client has.
+  /// True if it has still to receive its whole state: it was bound while it received nothing, or it is not known which
+  /// state its client has.
   var isOwedInitial = false
-  /// The revision at which it went off screen, while it is; nil while it receives everything, and where it never
-  /// received anything.
+  /// The revision at which it was paused; nil while it receives everything, and if it never received anything.
   var pausedAt: Revision?
-  /// The segment that it missed something in while it was told what it missed before; nil while it is told nothing.
+  /// The segment in which it remembers what it misses while it is told what it missed before; nil while it is told
+  /// nothing.
   var segment: Int?
   /// The object that it lost.
   var lost: LostObject?
-  /// The object that it had lost when it was bound to what it shows.
+  /// The object that it had lost before it was bound to what it shows now.
   var former: FormerObject?
-  /// The event that it last received of anything but what a commit did; nil where it has received none since it was
-  /// bound.
+  /// The last event that told it its state, or what it had missed, and not what a commit did; nil if there was none
+  /// since it was bound.
   var refresh: CellRefresh?
-  /// The revision at which it last received anything but what a commit did: what it shows, or what it had missed.
+  /// The revision at which it last received its state, or what it had missed, and not what a commit did.
   var refreshedAt: Revision = 0
-  /// How many events it has received.
+  /// The number of events that it has received.
   var told = 0
-  /// About how many bytes it takes up, but for what it remembers while it receives nothing.
+  /// The approximate size in bytes, without what it remembers while it receives nothing.
   var weight = 0
 
-  /// The same with what is kept of a former object.
+  /// The size with what is kept of a former object.
   var wholeWeight: Int { weight + (former?.weight ?? 0) }
-  /// What is kept of the objects that it showed when it is bound anew.
+  /// The former object that is kept when the cell is bound to something else.
   var formerWhenRebound: FormerObject? { FormerObject(of: self) ?? former }
 
   /// True if it receives something when it comes into view again, or when its stream catches up.
@@ -45,10 +45,10 @@ struct Cell {
     isOwedInitial || pending.map { $0.commits > 0 || $0.gone != nil } ?? false || !(missed?.isNothing ?? true)
   }
 
-  /// Whether it receives nothing for now.
+  /// True if it receives nothing for now.
   var isPaused: Bool { pending != nil }
 
-  /// The cell as `GET` shows it.
+  /// Returns the cell as `GET` shows it.
   func described(as name: String) -> JSONObject {
     var body: JSONObject = ["cell": .string(name)]
     binding.describe(in: &body)
@@ -59,10 +59,11 @@ struct Cell {
 
   // MARK: Off screen, or behind a slow reader
 
-  /// From now on it receives nothing and remembers what it has: that of `delivered`. A paused cell goes on as it is.
+  /// Pauses the cell: from now on it receives nothing and remembers the state that it has, that of `delivered`. A
+  /// paused cell stays as it is.
   mutating func pause(at delivered: DeliveredState) {
     if pending == nil {
-      // One that is owed its state does not go on from what it had.
+      // A cell that is owed its state does not continue from the state that it had.
       let nothing = PendingChanges(since: DeliveredValues())
       pending = isOwedInitial ? nothing : PendingChanges(observations, in: delivered.reader)
     }
@@ -74,16 +75,16 @@ struct Cell {
     missed = MissedContents(shown: shown, since: delivered.revision)
   }
 
-  /// From now on it receives nothing, and what it has is not known.
+  /// Pauses the cell when it is not known which state it has.
   mutating func pauseUnknown() {
     if pending == nil { pending = PendingChanges(since: DeliveredValues()) }
     if query != nil, missed == nil { isOwedInitial = true }
   }
 
-  /// True if its query was changed while it received nothing: its client has rows of another one.
+  /// True if its query was changed while it received nothing, so that its client has the rows of another query.
   var hasAnotherQuery: Bool { missed.map { $0.shown.query != query } ?? false }
 
-  /// Forgets what it has received up to a revision: it is owed its state.
+  /// Forgets what the cell has received up to a revision, so that it is owed its state.
   mutating func oweState(at revision: Revision) {
     missed = nil
     isOwedInitial = true
@@ -92,7 +93,7 @@ struct Cell {
     pausedAt = revision
   }
 
-  /// It receives everything again, and first, in `update`, what it missed until `present`.
+  /// Resumes the cell: it receives everything again, and first, in `update`, what it missed until `present`.
   mutating func resume(
     as name: String, at present: DeliveredState, _ encoder: EventEncoder, _ update: inout CellUpdate
   ) {
@@ -123,38 +124,40 @@ struct Cell {
     pausedAt = nil
     missed = nil
     isOwedInitial = false
-    // One that missed nothing goes on as if it had never looked away.
+    // A cell that missed nothing continues as if it had never been paused.
     if update.count > received || update.isTooLong { refreshedAt = present.revision }
   }
 }
 
-/// An object that a cell showed until it was deleted, or could no longer be read, and that it shows no longer.
+/// An object that a cell showed until it was deleted, or could no longer be read.
 struct LostObject {
   let object: Reference
-  /// When the cell received `gone`, or was to receive it.
+  /// The position at which the cell received `gone`, or was to receive it.
   let position: StreamPosition
-  /// What the cell observed of it.
+  /// The observations that the cell had of it.
   var observations: [Observation] = []
 }
 
 /// An event that told a cell its state, or what it had missed, and not what a commit did.
 struct CellRefresh: Hashable {
-  /// Those with the same number were one event; later ones have higher numbers.
+  /// The number of the event: cells with the same number were told by one event; later events have higher numbers.
   let number: Int
-  /// Whether no earlier event of the stream can have had the same id: then a client that has the id has the event.
+  /// True if no earlier event of the stream can have had the same id, so that a client that has the id has the event.
   let isFirstOfID: Bool
 }
 
-/// What a cell showed until it lost that by a commit, and was bound anew: a client that resumes from before is told of
-/// it. A cell remembers the last such object.
+/// An object that a cell lost by a commit before it was bound to something else. A client that resumes from before that
+/// is told of it. A cell remembers only the last such object.
 struct FormerObject {
   let lost: LostObject
-  /// The revision at which the cell last received anything of it but what a commit did.
+  /// The revision at which the cell last received the state of the object, or what it had missed, and not what a commit
+  /// did.
   let refreshedAt: Revision
-  /// That event; nil where it received none.
+  /// The event; nil if there was none.
   let refresh: CellRefresh?
 
-  /// The object that a cell has lost; nil where that was not by a commit, or the cell was not told.
+  /// Creates the former object of a cell, or returns nil if the cell lost its object otherwise than by a commit, or was
+  /// not told.
   init?(of cell: Cell) {
     guard let lost = cell.lost, !lost.observations.isEmpty, lost.position == .commit(lost.position.revision),
       cell.refreshedAt < lost.position.revision,
@@ -165,9 +168,9 @@ struct FormerObject {
     refresh = cell.refresh
   }
 
-  /// The last revision that the cell was told of it.
+  /// The revision of the commit by which the cell lost the object, the last that it was told of it.
   var lostAt: Revision { lost.position.revision }
 
-  /// About how many bytes it takes up.
+  /// The approximate size in bytes.
   var weight: Int { lost.observations.count * StreamWeight.formerObservation }
 }

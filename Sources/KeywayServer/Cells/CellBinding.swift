@@ -4,7 +4,7 @@ import KeyValueObserving
 import OrderedCollections
 import Store
 
-/// What a client binds a cell to.
+/// The object or live query that a client binds a cell to, and how the cell shows it.
 struct CellBinding: Hashable, Sendable {
   /// The object; nil for a cell that shows a live query, or waits to be used again.
   var object: Reference?
@@ -12,13 +12,13 @@ struct CellBinding: Hashable, Sendable {
   var query: Query.Words?
   /// The key paths as registered; nil for the object's display keys.
   var keyPaths: [String]?
-  /// What its changes carry.
+  /// The options, which determine what its changes carry.
   var options: ObservingOptions = [.new, .initial]
-  /// Given back with every change.
+  /// The text of the client that comes back with every change.
   var context: EchoedText?
-  /// Whether the cell is on screen.
+  /// True if the cell is on screen.
   var isVisible = true
-  /// What the stream's identity may read; nil for everything.
+  /// The viewer whose read rules apply to the stream, or nil if none do.
   var viewer: Viewer?
 
   /// Reads a body of `PUT …/cells/{c}`.
@@ -30,8 +30,8 @@ struct CellBinding: Hashable, Sendable {
   private static let memberNames =
     "object, keyPaths, options, or entity, filter, sort, section, limit, keys, aggregate; visible, context"
 
-  /// Changes what a body of `PATCH …/cells/{c}` names. Setting another object keeps everything else; a cell that is
-  /// given an object shows no query any more, and the other way round.
+  /// Changes the members that a body of `PATCH …/cells/{c}` names. Setting another object keeps everything else. A cell
+  /// that is given an object no longer shows a query, and vice versa.
   mutating func apply(_ body: Value) throws(Problem) {
     guard case .object(let members) = body else {
       throw Problem(.invalidValue, "a cell's binding is a JSON object with \(Self.memberNames)")
@@ -61,7 +61,7 @@ struct CellBinding: Hashable, Sendable {
     }
   }
 
-  /// Takes in whether an object or a query is shown.
+  /// Applies the members that determine whether an object or a query is shown.
   private mutating func applySubject(_ members: JSONObject) throws(Problem) {
     if let value = members["object"] {
       object = try Self.reference(value)
@@ -75,7 +75,7 @@ struct CellBinding: Hashable, Sendable {
     guard members["object"] ?? .null == .null else {
       throw Problem(.invalidValue, "a cell shows an object or a live query, and the binding names both")
     }
-    // What is left of another sort of binding means nothing to a query.
+    // The members of the former kind of binding mean nothing to a query.
     if query == nil { (object, keyPaths, options) = (nil, nil, [.new, .initial]) }
     if query == nil { query = Query.Words(entity: entity) } else { query?.entity = entity }
   }
@@ -103,7 +103,7 @@ struct CellBinding: Hashable, Sendable {
     }
   }
 
-  /// Adds the binding as JSON, with everything that was left out filled in.
+  /// Adds the binding as JSON, with the defaults of everything that was left out.
   func describe(in body: inout JSONObject) {
     if let query {
       query.describe(in: &body)
@@ -116,7 +116,7 @@ struct CellBinding: Hashable, Sendable {
     body["context"] = context.map { .string($0.text) } ?? .null
   }
 
-  /// Whether a `PATCH` says what a cell is to show, be it nothing.
+  /// Returns true if the body of a `PATCH` has the member `object`, even if that is null.
   static func namesObject(_ body: Value) -> Bool {
     guard case .object(let members) = body else { return false }
     return members["object"] != nil
@@ -154,13 +154,13 @@ struct CellBinding: Hashable, Sendable {
 
   // MARK: Memory
 
-  /// How many bytes of text the client gave.
+  /// The size of the client's text in bytes.
   var textBytes: Int {
     let words = [query?.filter, query?.sort, query?.section, context?.text].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
     return ((keyPaths ?? []) + (query?.keys ?? [])).reduce(words) { $0 + $1.utf8.count }
   }
 
-  /// What a cell of this binding takes up that shows a target.
+  /// Returns the size of a cell with this binding that shows a target.
   func weight(showing target: CellTarget) -> Int {
     StreamWeight.cell + textBytes + target.observations.count * StreamWeight.observation
       + (target.finished?.rowCount ?? 0) * StreamWeight.row
@@ -168,7 +168,7 @@ struct CellBinding: Hashable, Sendable {
 }
 
 extension ObservingOptions {
-  /// The options of these names; one that is none is thrown as `mistake`.
+  /// Creates options from their names. Throws a problem of the code `mistake` for an unknown name.
   init(names: [String], mistake: ProblemCode) throws(Problem) {
     var options: ObservingOptions = []
     if names != ["none"] {
@@ -183,34 +183,35 @@ extension ObservingOptions {
   }
 }
 
-/// What a binding names, resolved: observations of an object, a live query, or nothing.
+/// The resolved target of a binding: observations of an object, a live query, or nothing.
 struct CellTarget {
-  /// What is observed of an object.
+  /// The observations of an object.
   var observations: [Observation] = []
-  /// Their first states, where these have been evaluated.
+  /// The first states of the observations, if they have been evaluated.
   var initial: [Change]?
   /// The live query.
   var query: Query?
-  /// The live query with its rows, where it is not watched yet.
+  /// The live query with its rows, if it is not watched yet.
   var finished: PreparedQuery?
 
-  /// The object that was named and is not there.
+  /// The object that the binding names, if it does not exist.
   var missing: Reference?
 
   var isEmpty: Bool { observations.isEmpty && query == nil }
 }
 
 extension StreamServices {
-  /// Watches the queries of bindings while the cells of one request change hands, so that none is forgotten in between.
+  /// The observer that watches the queries of bindings while one request changes cells, so that no query is forgotten
+  /// in between.
   static let holder = ObserverID(0)
 
-  /// The query that a binding names, nil where it names none. Throws what is wrong with it.
+  /// Returns the query that a binding names, or nil if it names none. Throws the problem of an invalid query.
   func query(of binding: CellBinding, _ schema: Schema) throws(Problem) -> Query? {
     guard let words = binding.query else { return nil }
     return try Problem.translating(try Query(words, in: schema, for: binding.viewer))
   }
 
-  /// The observations of a binding; with `mayBeGone` its object need not be there any more.
+  /// Returns the observations of a binding. With `mayBeGone`, its object need not exist any more.
   func observations(
     of binding: CellBinding, _ state: ModelState, mayBeGone: Bool = false
   ) throws(Problem) -> [Observation] {
@@ -220,15 +221,15 @@ extension StreamServices {
       of: object, binding.keyPaths, options: binding.options, context: binding.context, for: binding.viewer, in: state)
   }
 
-  /// What a binding names. Throws what is wrong with it, and `too-many-queries`; registers nothing. With
-  /// `toleratesMissing` an object that is not there is no mistake.
+  /// Resolves a binding. Throws the problem of an invalid one, and `too-many-queries`; registers nothing. With
+  /// `toleratesMissing`, a missing object is not an error.
   func target(
     of binding: CellBinding, _ prepared: [Query: PreparedQuery], for client: ClientAddress,
     _ publication: borrowing Publication, mayBeGone: Bool = false, toleratesMissing: Bool = false
   ) throws(Problem) -> CellTarget {
     let state = publication.snapshot.state
     if toleratesMissing, !mayBeGone, let object = binding.object, !state.isThere(object, for: binding.viewer) {
-      // Everything else has to be right all the same.
+      // Everything else has to be valid all the same.
       _ = try observations(of: binding, state, mayBeGone: true)
       return CellTarget(missing: object)
     }
@@ -238,8 +239,8 @@ extension StreamServices {
     return CellTarget(query: query, finished: try finish(query, prepared[query], for: client, publication))
   }
 
-  /// Has the queries of all targets watched, which a client pays for, while `body` runs. Throws `too-many-queries`
-  /// where they are too many together, and runs nothing then.
+  /// Watches the queries of all targets, charged to a client, while `body` runs. Throws `too-many-queries` if they are
+  /// too many together; then `body` does not run.
   func holding<Result>(
     _ targets: [CellTarget], for client: ClientAddress, _ publication: inout Publication,
     _ body: (inout Publication) throws(Problem) -> Result

@@ -8,7 +8,7 @@ import Store
 struct CellHandlers: Sendable {
   let store: Store
   let streams: CellStreams
-  /// Where streams wait for their turn that begin with cells, and those that resume.
+  /// The queue of streams that begin with cells; `resumptions` is that of streams that resume.
   let openings: OpeningQueue
   let resumptions: OpeningQueue
   let readings: Readings
@@ -20,14 +20,14 @@ struct CellHandlers: Sendable {
     return try open([:], request, context)
   }
 
-  /// `POST /v1/streams`: a stream with cells. It has one form, and `curl --json` asks for another: the `Accept` header
-  /// may be disregarded (RFC 9110 §12.5.1).
+  /// `POST /v1/streams`: a stream with cells. The response has only this form, and `curl --json` asks for another: the
+  /// `Accept` header may be disregarded (RFC 9110 §12.5.1).
   func openWithCells(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     return try open(try Self.bindings(of: request), request, context)
   }
 
-  /// `GET /v1/streams/{stream}` as a stream: goes on with a stream whose connection was cut, or takes it over.
+  /// `GET /v1/streams/{stream}` as a stream: resumes a stream whose connection was cut, or takes it over.
   func resume(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let name = context[.stream]
     try streams.requireResumable(name)
@@ -107,7 +107,7 @@ struct CellHandlers: Sendable {
     }
   }
 
-  /// `PATCH /v1/streams/{stream}/cells/{cell}`: changes what the body names of a cell's binding.
+  /// `PATCH /v1/streams/{stream}/cells/{cell}`: changes the members of a cell's binding that the body names.
   func patch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let (stream, cell) = (context[.stream], context[.cell])
     try streams.require(stream, cell)
@@ -134,7 +134,7 @@ struct CellHandlers: Sendable {
     return .response(Response(status: .noContent))
   }
 
-  /// The bindings of a body `{"cells":{…}}`.
+  /// Returns the bindings of a body `{"cells":{…}}`.
   private static func bindings(
     of request: borrowing Request, types: [String] = [Body.json]
   ) throws(Problem) -> [String: Value] {
@@ -142,7 +142,7 @@ struct CellHandlers: Sendable {
     guard case .object(let cells)? = body["cells"], body.members.count == 1 else {
       throw Problem(.invalidValue, "the body is {\"cells\":{\"name\":{…}}}")
     }
-    // Names that are ASCII are equal as texts only where they are as members.
+    // ASCII names are equal as strings only if they are equal as members.
     try StreamServices.checkNames(cells.members.keys)
     return Dictionary(uniqueKeysWithValues: cells.members.map { ($0.key, $0.value) })
   }

@@ -2,30 +2,30 @@ import KeyValueModel
 import KeyValueObserving
 import Store
 
-/// What the cells of a stream missed after a revision: worked out while others write, and brought to the present under
-/// the publication's lock.
+/// The changes that the cells of a stream missed after a revision: computed while others write, and brought up to date
+/// under the publication's lock.
 struct MissedByCells {
-  /// A cell, and what it observes or watches.
+  /// A cell, with its observations and its live query.
   typealias Source = (name: String, binding: CellBinding, observations: [Observation], query: Query?)
 
   private let after: Revision
   private let sources: [Source]
   private let queries: Set<Query>
   private let services: StreamServices
-  /// The objects that the cells were read through a moment ago, all of which were there; nil where some were not.
+  /// The objects that the cells were read through a moment ago, if all of them existed; nil if some did not.
   private let objects: Set<Reference>?
-  /// The live queries, where they have been evaluated.
+  /// The live queries that have been evaluated.
   private(set) var prepared: [Query: PreparedQuery] = [:]
   private var replay: CellReplay
-  /// Whether anything has become of the objects, and of which queries, since the revision.
+  /// True if the objects may have changed since the revision; `touchedQueries` are the queries that may have.
   private var touchedObjects = false
   private var touchedQueries: Set<Query> = []
   /// The queries that were watched already when the stream was opened.
   private var watchedQueries: Set<Query> = []
-  /// The live queries in the order of the sources, brought to the present.
+  /// The live queries in the order of the sources, brought up to date.
   private(set) var finished: [PreparedQuery?] = []
 
-  /// Nothing is known yet of what these cells missed, which are in `cells` as they were at the revision.
+  /// Creates an empty result for these cells, which are in `cells` as they were at the revision.
   init(
     _ sources: [Source], _ cells: CellSet, after revision: Revision, _ snapshot: Snapshot, _ services: StreamServices,
     through gates: [String: CellGate] = [:], formers: [CellReplay.Former] = [],
@@ -39,19 +39,19 @@ struct MissedByCells {
     replay = CellReplay(cells, services, through: gates, formers: formers, refreshes: refreshes)
   }
 
-  /// The cells after what they missed.
+  /// The cells as they are after what they missed.
   var cells: CellSet { replay.cells }
 
-  /// What they missed, encoded.
+  /// The missed events, encoded.
   var text: EventBuffer { replay.text }
 
-  /// True if that would be too much to send.
+  /// True if the missed events are too much to send.
   var hasOverflowed: Bool { replay.hasOverflowed }
 
-  /// The last revision that they are told of.
+  /// The last revision that the cells are told of.
   var lastTold: Revision { replay.lastTold }
 
-  /// Whether so little is left to be worked out that it can be done under the lock.
+  /// Returns true if so little work is left that it can be done under the lock.
   mutating func isReady(_ publication: borrowing Publication) -> Bool {
     touchedObjects = !(objects.map { publication.isUntouched($0, after: after) } ?? false)
     touchedQueries = queries.filter { !publication.queries.isUntouched($0, since: after) }
@@ -66,7 +66,7 @@ struct MissedByCells {
     return true
   }
 
-  /// Works out what was missed, up to what was published a moment ago. Runs without a lock.
+  /// Computes what was missed, up to the state that was published a moment ago. Runs without a lock.
   mutating func prepare(
     upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
   ) throws(Problem) {
@@ -86,12 +86,12 @@ struct MissedByCells {
     encode(sources.map { $0.query.flatMap { prepared[$0]?.contents } ?? [] }, upTo: history.snapshot.revision)
   }
 
-  /// Keeps what was worked out for the next stream that resumes alike.
+  /// Keeps the results for the next stream that resumes in the same way.
   func keepResults(in store: Store) {
     store.giveBack(prepared.filter { watchedQueries.contains($0.key) }, after: after)
   }
 
-  /// What cells observe of objects, as `Replay` takes it.
+  /// The observations of the cells, in the form that `Replay` takes.
   private var observed: [(name: String?, observations: [Observation])] {
     sources.filter { !$0.observations.isEmpty }.map { ($0.name, $0.observations) }
   }
@@ -103,13 +103,13 @@ struct MissedByCells {
 
   // MARK: Under the lock
 
-  /// Brings the queries to the present that were evaluated.
+  /// Brings the queries that were evaluated up to date.
   mutating func bringUpQueries(_ publication: borrowing Publication) {
     watchedQueries = queries.filter { publication.queries.result(of: $0) != nil }
     for query in Array(prepared.keys) { publication.bringUp(&prepared, query) }
   }
 
-  /// Brings what the cells missed to the present; gives why they cannot be sent that, where it is so.
+  /// Brings what the cells missed up to date. Returns the reason why they cannot be sent that, or nil if they can.
   mutating func finish(_ publication: borrowing Publication) throws(Problem) -> Resumption.Reset? {
     try replay.evaluateRefreshes(publication.publishedHistory, publication.limits, services)
     let isUntouched = objects.map { publication.isUntouched($0, after: after) } ?? false
@@ -129,7 +129,8 @@ struct MissedByCells {
     return replay.hasOverflowed ? .overflow : nil
   }
 
-  /// Brings what was missed of objects to the present; false where it is not known, or an object did not exist then.
+  /// Brings what was missed of objects up to date. Returns false if that is not known, or if an object did not exist
+  /// then.
   private mutating func bringUp(_ publication: borrowing Publication) -> Bool {
     let snapshot = publication.snapshot
     let limits = publication.limits
@@ -144,9 +145,9 @@ struct MissedByCells {
   }
 }
 
-/// What the cells of a stream missed that resumes, worked out and encoded step by step while others write.
+/// The changes that the cells of a resuming stream missed, computed and encoded step by step while others write.
 struct CellReplay {
-  /// A cell, and what became of its live query after the revision that is resumed from, if it shows one.
+  /// A cell, and the changes of its live query after the revision that is resumed from, if it shows one.
   fileprivate typealias Source = (name: String, binding: CellBinding, contents: [QueryContent])
 
   /// An event of a stream that its client may not have received, which told cells their state at a revision.
@@ -161,34 +162,34 @@ struct CellReplay {
     var parts: [Part]
   }
 
-  /// A cell, and what it observed of an object that it had lost before it was bound anew; its client has what became of
-  /// that up to a revision.
+  /// A cell, and its observations of an object that it had lost before it was bound to something else; its client has
+  /// the changes of that object up to a revision.
   typealias Former = (name: String, observations: [Observation], since: Revision)
 
-  /// What was missed of objects, up to its revision.
+  /// The missed changes of objects, up to the revision of the replay.
   fileprivate private(set) var objects: Replay?
   private let formers: [Former]
-  /// The cells whose object did not exist where they begin.
+  /// The cells whose object did not exist at the revision where they begin.
   fileprivate private(set) var absent: [String?] = []
-  /// What of each revision is for which cell.
+  /// The gates, which decide what of each revision is for which cell.
   private let gates: [String: CellGate]
-  /// The events that are to be told once more, before they are evaluated, and after.
+  /// The events that are to be told again and are not evaluated yet; `refreshTexts` are those that are.
   private var refreshes: [Refresh]
   private var refreshTexts: [(revision: Revision, text: EventBuffer)] = []
-  /// The events of these, as far as they are not encoded.
+  /// The events of the missed changes that are not encoded yet.
   private var gathered: Gathered
-  /// The cells after what is encoded; those off screen remember it.
+  /// The cells as they are after what is encoded; cells off screen remember it.
   fileprivate private(set) var cells: CellSet
-  /// What those on screen are sent, encoded, up to `encodedRevision`.
+  /// The encoded events for the cells on screen, up to `encodedRevision`.
   fileprivate private(set) var text: EventBuffer
   private var encodedRevision: Revision = 0
   /// The last revision that cells are told of.
   fileprivate private(set) var lastTold: Revision = 0
-  /// How long the events are, those included that no cell on screen receives.
+  /// The size of the events in bytes, including those that no cell on screen receives.
   private var byteCount = 0
   private let byteLimit: Int
 
-  /// Nothing is known yet of what these cells missed.
+  /// Creates an empty replay for these cells.
   fileprivate init(
     _ cells: CellSet, _ services: StreamServices, through gates: [String: CellGate] = [:], formers: [Former] = [],
     refreshes: [Refresh] = []
@@ -202,10 +203,12 @@ struct CellReplay {
     gathered = Gathered(limit: byteLimit)
   }
 
-  /// Whether one commit did more than an event may hold, or all of them more than the stream may be sent.
+  /// True if one commit did more than an event may hold, or all commits together did more than may be sent to the
+  /// stream.
   fileprivate var hasOverflowed: Bool { gathered.hasOverflowed || byteCount > byteLimit || text.isTooLong }
 
-  /// Begins with what was missed of objects: of each cell from where its client has it, or from where it was bound.
+  /// Begins with the missed changes of objects: for each cell from the state that its client has, or from where the
+  /// cell was bound.
   fileprivate mutating func begin(
     _ cells: [(name: String?, observations: [Observation])], _ missed: MissedCommits, _ history: PublishedHistory,
     limits: StoreLimits
@@ -226,7 +229,7 @@ struct CellReplay {
     absent = objects.absent
   }
 
-  /// Goes on to what is published, where the commits in between are known.
+  /// Continues to the published state, if the commits in between are known.
   fileprivate mutating func bringUp(through commits: [Commit]?, to snapshot: Snapshot, limits: StoreLimits) {
     guard let commits, !commits.isEmpty else { return }
     var gathered = self.gathered
@@ -234,11 +237,11 @@ struct CellReplay {
     self.gathered = gathered
   }
 
-  /// Whether events are still to be evaluated that are told once more.
+  /// True if events that are to be told again have still to be evaluated.
   fileprivate var wantsRefreshes: Bool { !refreshes.isEmpty }
 
-  /// Evaluates them as they were. Those whose past is not known any more are left. Throws where a filter costs too
-  /// much.
+  /// Evaluates the events that are to be told again, as they were. Events whose past is not known any more stay
+  /// unevaluated. Throws if a filter costs too much.
   fileprivate mutating func evaluateRefreshes(
     _ history: PublishedHistory, _ limits: StoreLimits, _ services: StreamServices
   ) throws(Problem) {
@@ -266,14 +269,14 @@ struct CellReplay {
       let former = refresh.parts.filter(\.isFormer).map { (name: $0.name, refresh: cells[$0.name]?.refresh) }
       let text = cells.encode(
         update, at: refresh.revision, services.encoder, isFirstOfID: refresh.isFirstOfID)
-      // It was no event of what these cells show now.
+      // It was not an event of what these cells show now.
       for (name, refresh) in former { cells[name]?.refresh = refresh }
       refreshTexts.append((refresh.revision, text))
       refreshes.removeAll { $0.number == refresh.number }
     }
   }
 
-  /// Adds the events that are told once more and come before what a commit did.
+  /// Appends the events that are told again and come before what the commit of a revision did.
   private mutating func appendRefreshes(before revision: Revision) {
     while !hasOverflowed, let first = refreshTexts.first, first.revision < revision {
       count(first.text)
@@ -288,7 +291,7 @@ struct CellReplay {
     byteCount = hasOverflowed || event.isTooLong ? .max : byteCount + event.count
   }
 
-  /// Events as they are told, kept while their values are not certainly longer than may be sent.
+  /// The events as they are told, kept as long as their values are not certainly longer than may be sent.
   private struct Gathered {
     let limit: Int
     var events: [ObserverEvent] = []
@@ -302,7 +305,7 @@ struct CellReplay {
     }
   }
 
-  /// Encodes what was missed up to a revision: the changes, and what became of live queries, of one commit together.
+  /// Encodes what was missed up to a revision: the changes of objects and of live queries by one commit go together.
   fileprivate mutating func encode(_ sources: [Source], upTo revision: Revision, _ encoder: EventEncoder) {
     var merged: [Revision: StreamEvent] = [:]
     var contentBytes = 0
@@ -340,10 +343,10 @@ struct CellReplay {
   }
 }
 
-/// Which revisions a cell of a stream that is resumed is told, and which it remembers, when they are gone through once
-/// more from the revision that its client has.
+/// The rule that decides which revisions a cell of a resumed stream is told, and which it remembers, when the revisions
+/// after the one that its client has are gone through again.
 struct CellGate: Hashable {
-  /// What becomes of what a commit did to the cell.
+  /// The treatment of what a commit did to the cell.
   enum Way {
     /// Its client has it, or the cell remembers it already.
     case drop
@@ -355,21 +358,21 @@ struct CellGate: Hashable {
 
   /// The last revision whose state the client has.
   let toldUpTo: Revision
-  /// The revision at which the cell was last told the state of what it shows. What commits did up to there to that is
-  /// not for it: it may have shown something else, or nothing.
+  /// The revision at which the cell was last told the state of what it shows. Changes by commits up to there are not
+  /// for it: it may have shown something else, or nothing.
   let beginsAt: Revision
-  /// The revisions of which the client may lack what became of an object that the cell showed before; nil where there
-  /// are none.
+  /// The revisions for which the client may lack the changes of an object that the cell showed before; nil if there are
+  /// none.
   let former: ClosedRange<Revision>?
   /// The last revision that the cell was on screen at; nil while it is on screen.
   let hiddenAfter: Revision?
-  /// Up to where a cell off screen remembers by itself what it missed: when the stream was cut.
+  /// The revision up to which a cell off screen remembers by itself what it missed: that at which the stream was cut.
   let rememberedUpTo: Revision
 
-  /// Whether what a commit did is of an object that the cell showed before.
+  /// Returns true if the commit of a revision concerns an object that the cell showed before.
   func isOfFormer(_ revision: Revision) -> Bool { former?.contains(revision) ?? false }
 
-  /// What becomes of what a commit did.
+  /// Returns the treatment of what the commit of a revision did.
   func way(of revision: Revision) -> Way {
     if isOfFormer(revision) { return .tell }
     guard let hiddenAfter else { return revision > toldUpTo ? .pass : .drop }

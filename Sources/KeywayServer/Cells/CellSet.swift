@@ -1,12 +1,13 @@
 import KeyValueModel
 import KeyValueObserving
 
-/// The cells of one stream by their names, and what each of them receives. Knows neither store nor hub.
+/// The cells of one stream by their names, and what each of them receives. It depends neither on the store nor on the
+/// hub.
 struct CellSet {
   private(set) var byName: [String: Cell] = [:]
-  /// Whether the stream's reader is too slow: no cell receives anything until the stream catches up.
+  /// True if the stream's reader is too slow: no cell receives anything until the stream catches up.
   private(set) var isSuspended = false
-  /// The number of the last event that told cells anything but what a commit did.
+  /// The number of the last event that told cells their state, or what they had missed, and not what a commit did.
   private var lastRefresh = 0
   /// The number of the last segment.
   private var lastSegment = 0
@@ -21,15 +22,15 @@ struct CellSet {
   /// The cells in the order of their names.
   var sorted: [(key: String, value: Cell)] { byName.sorted { $0.key < $1.key } }
 
-  /// How many observations its cells have, a live query counted as one.
+  /// The number of observations of its cells; a live query counts as one.
   var observationCount: Int { byName.values.reduce(0) { $0 + $1.observations.count + ($1.query == nil ? 0 : 1) } }
 
-  /// About how many bytes the cells take up, and what they remember while they receive nothing.
+  /// The approximate size of the cells in bytes, with the former objects that they remember.
   var weight: Int { byName.values.reduce(formerBytes) { $0 + $1.weight } }
   var formerBytes: Int { byName.values.reduce(0) { $0 + ($1.former?.weight ?? 0) } }
   var pendingBytes: Int { byName.values.reduce(0) { $0 + ($1.pending?.deliveredBytes ?? 0) } }
 
-  /// Paused cells forget what they have delivered: they receive everything anew.
+  /// Makes paused cells forget what they had received: they receive everything anew.
   mutating func forgetDelivered() {
     for (name, cell) in byName where (cell.pending?.deliveredBytes ?? 0) > 0 && cell.pending?.gone == nil {
       byName[name]?.pending = PendingChanges(since: DeliveredValues())
@@ -37,12 +38,13 @@ struct CellSet {
     }
   }
 
-  /// Has a cell remember what it misses.
+  /// Adds changes that a cell misses to those that it remembers.
   mutating func absorb(_ changes: [Change], gone: Reference?, by name: String) {
     byName[name]?.pending?.absorb(changes, gone: gone)
   }
 
-  /// What the cells hold that is not told at once: `gates` says what of a revision they are told in spite of that.
+  /// Returns true if a cell does not receive the events of a revision now: it is paused, and `gates` do not say that
+  /// its client is told in spite of that.
   private func isPaused(_ name: String?, _ gates: [String: CellGate], _ revision: Revision) -> Bool {
     guard let name, byName[name]?.isPaused == true else { return false }
     return gates[name]?.way(of: revision) != .tell
@@ -50,8 +52,8 @@ struct CellSet {
 
   // MARK: Commits
 
-  /// Takes in what a commit did: paused cells remember it, and what the others receive comes back; nil where that is
-  /// nothing. Where a stream is resumed, `gates` says which cells this concerns.
+  /// Applies what a commit did: paused cells remember it, and the part that the others receive is returned, or nil if
+  /// there is none. If a stream is resumed, `gates` decide which cells the event concerns.
   mutating func visiblePart(of event: StreamEvent, through gates: [String: CellGate] = [:]) -> StreamEvent? {
     let revision = event.revision
     let event = gates.isEmpty ? event : event.filtered { gates[$0 ?? ""]?.way(of: revision) != .drop }
@@ -75,7 +77,7 @@ struct CellSet {
       } else if byName[name]?.missed != nil {
         byName[name]?.missed?.count += 1
       } else {
-        // It is owed everything: only the count is of interest.
+        // The cell is owed everything, so only the count matters.
         byName[name]?.pending?.absorb([], gone: nil)
       }
     }
@@ -86,7 +88,7 @@ struct CellSet {
     return visible.isEmpty ? nil : visible
   }
 
-  /// The object of a cell was deleted: it shows nothing.
+  /// Empties a cell whose object was deleted: it shows nothing.
   private mutating func empty(_ name: String, of object: Reference, at revision: Revision) {
     guard let cell = byName[name], !cell.observations.isEmpty else { return }
     byName[name]?.lost = LostObject(object: object, position: .commit(revision), observations: cell.observations)
@@ -94,7 +96,8 @@ struct CellSet {
     byName[name]?.observations = []
   }
 
-  /// Objects of cells were deleted by a commit of which the stream misses everything: it receives that later.
+  /// Empties cells whose objects were deleted by a commit of which the stream misses everything: it receives that
+  /// later.
   mutating func lose(_ gone: [ObserverEvent.Gone], at revision: Revision) {
     for lost in gone {
       let name = lost.cell ?? ""
@@ -110,8 +113,8 @@ struct CellSet {
     for notification in event.queries { byName[notification.cell ?? ""]?.told += 1 }
   }
 
-  /// The events of an update, counted as received, as of one revision: only the last has an id. Nothing for an empty
-  /// one. `isFirstOfID` says that no event before it can have had the id.
+  /// Encodes an update as of one revision, and counts its events as received: only the last has an id. The text of an
+  /// empty update is empty. `isFirstOfID` says that no earlier event can have had the id.
   mutating func encode(
     _ update: CellUpdate, at revision: Revision, _ encoder: EventEncoder, isFirstOfID: Bool = false
   ) -> EventBuffer {
@@ -139,24 +142,24 @@ struct CellSet {
 
   // MARK: Slow readers
 
-  /// What paused cells have missed is not known any more, with `onScreen` of those on screen: they receive everything
+  /// Makes paused cells, with `onScreen` only those on screen, forget what they have missed: they receive everything
   /// anew.
   mutating func forgetMissed(onScreen: Bool = false) {
-    // No copy for those that know it already.
+    // Cells that know it already are not copied.
     for (name, cell) in byName where cell.isPaused && !cell.isOwedInitial && (cell.binding.isVisible || !onScreen) {
       byName[name]?.isOwedInitial = true
     }
   }
 
-  /// From now on no cell receives anything: those on screen have received `delivered`. Cells that are bound meanwhile
-  /// receive nothing either.
+  /// Suspends all cells: from now on none receives anything. Those on screen have received `delivered`. Cells that are
+  /// bound meanwhile receive nothing either.
   mutating func suspend(at delivered: DeliveredState) {
     isSuspended = true
     for name in byName.keys { byName[name]?.pause(at: delivered) }
   }
 
-  /// The same where it is not known what those on screen have received, or where that takes too long to find out: they
-  /// receive their state anew.
+  /// Suspends all cells if it is not known what those on screen have received, or if that takes too long to find out:
+  /// they receive their state anew.
   mutating func suspendOwingState() {
     isSuspended = true
     for (name, cell) in byName {
@@ -165,7 +168,8 @@ struct CellSet {
     }
   }
 
-  /// What has to be worked out for the stream to catch up: of each cell on screen that has missed something.
+  /// The observations that have to be evaluated for the stream to catch up: those of each cell on screen that has
+  /// missed something.
   var observationsToCatchUp: [Observation] {
     sorted.flatMap { _, cell in
       cell.binding.isVisible && cell.isPaused && cell.hasMissed && cell.pending?.gone == nil
@@ -173,7 +177,7 @@ struct CellSet {
     }
   }
 
-  /// The cells receive everything again, but for those off screen. What those on screen have missed is told otherwise.
+  /// Ends the suspension: all cells on screen receive everything again. What they have missed is told otherwise.
   mutating func endSuspension() {
     isSuspended = false
     for (name, cell) in byName where cell.binding.isVisible {
@@ -183,8 +187,8 @@ struct CellSet {
     }
   }
 
-  /// Has the cells on screen, which are told what they missed up to a revision, remember what they miss from then on.
-  /// Returns the number of this segment.
+  /// Begins a segment: the cells on screen, which are told what they missed up to a revision, remember what they miss
+  /// from then on. Returns the number of the segment.
   mutating func beginSegment(at revision: Revision, result: (Query) -> QueryResult?) -> Int {
     lastSegment += 1
     for (name, cell) in byName where cell.binding.isVisible && cell.isPaused {
@@ -196,8 +200,8 @@ struct CellSet {
     return lastSegment
   }
 
-  /// The cells of a segment have been told what they missed before it, and are in `told` as they were after that,
-  /// having received `delivered`. True if they have missed nothing since, and receive everything again.
+  /// Ends a segment, whose cells have been told what they missed before it; they are in `told` as they were after that,
+  /// having received `delivered`. Returns true if they have missed nothing since, and receive everything again.
   mutating func endSegment(_ segment: Int, _ told: CellSet, delivered: DeliveredState) -> Bool {
     lastRefresh = max(lastRefresh, told.lastRefresh)
     for (name, cell) in byName where cell.segment == segment {
@@ -221,7 +225,7 @@ struct CellSet {
     return true
   }
 
-  /// Whether its client receives what the cells of a segment were to be told is not known any more.
+  /// Ends a segment when it is not known whether the client receives what its cells were to be told.
   mutating func forgetSegment() {
     for (name, cell) in byName where cell.segment != nil {
       byName[name]?.segment = nil
@@ -229,8 +233,8 @@ struct CellSet {
     }
   }
 
-  /// What the cells on screen missed until `present`, in the order of their names; those off screen go on remembering.
-  /// Nothing is counted as received yet: `encode` does that.
+  /// Returns what the cells on screen missed until `present`, in the order of their names; those off screen keep
+  /// remembering. Nothing is counted as received yet: `encode` does that.
   mutating func catchUp(to present: DeliveredState, _ encoder: EventEncoder) -> CellUpdate {
     isSuspended = false
     var update = CellUpdate(limit: encoder.eventBytes)
@@ -241,24 +245,24 @@ struct CellSet {
   }
 }
 
-/// What cells of one stream receive that is not the event of one commit, all of it as of one revision. Bounded: what is
-/// over the limit is not even evaluated.
+/// The data that cells of one stream receive apart from the events of commits, all of it as of one revision. It is
+/// bounded: what exceeds the limit is not even evaluated.
 struct CellUpdate {
-  /// Their first states.
+  /// The first states of what the cells observe.
   private(set) var initial: [Change] = []
-  /// What they missed, merged.
+  /// The changes that the cells missed, merged.
   private(set) var coalesced: [Change] = []
-  /// First rows of live queries, and what became of them, merged.
+  /// The first rows of live queries, and their changes, merged.
   private(set) var queries: [QueryNotification] = []
-  /// The objects that they lost.
+  /// The objects that the cells lost.
   private(set) var gone: [ObserverEvent.Gone] = []
   private let limit: Int
   private var textBytes = 0
 
-  /// Nothing yet, of at most so many bytes.
+  /// Creates an empty update of at most `limit` bytes.
   init(limit: Int = .max) { self.limit = limit }
 
-  /// How many changes, live queries and ends there are.
+  /// The number of changes, live queries and ends.
   var count: Int { initial.count + coalesced.count + queries.count + gone.count }
 
   /// The cells that receive something.
@@ -267,10 +271,10 @@ struct CellUpdate {
       .union(gone.map { $0.cell ?? "" })
   }
 
-  /// Whether the values are certainly longer than the limit. Then some may be missing.
+  /// True if the values are certainly longer than the limit. Then some may be missing.
   var isTooLong: Bool { textBytes > limit }
 
-  /// Whether the events are certainly no longer than the limit: JSON takes at most six bytes for one of text, and a
+  /// True if the events are certainly no longer than the limit: JSON takes at most six bytes for one of text, and a
   /// change has little else.
   var isShort: Bool { queries.isEmpty && textBytes * 6 + initial.count * 16_384 <= limit }
 
@@ -291,7 +295,7 @@ struct CellUpdate {
     coalesced += changes
   }
 
-  /// Adds a live query's rows, or what became of them.
+  /// Adds the rows of a live query, or their changes.
   mutating func add(_ notification: QueryNotification) { queries.append(notification) }
 
   /// Adds an object that a cell has lost.

@@ -2,10 +2,10 @@ import KeyValueModel
 import KeyValueObserving
 import Store
 
-/// What a client asks of the cells of an open stream. Each of these gives what the cells receive of it.
+/// The requests of clients to change the cells of an open stream. Each returns what the cells receive as a result.
 extension CellStream {
-  /// Binds cells to what the bindings say, and, with `replacingAll`, ends the other cells: all or nothing. Then an
-  /// object that is not there is no mistake: its cell is told `gone`.
+  /// Binds cells as the bindings say, and, with `replacingAll`, ends the other cells: all or nothing. Then a missing
+  /// object is not an error: its cell is told `gone`.
   func bind(
     _ bindings: [(name: String, binding: CellBinding)], replacingAll: Bool, _ prepared: [Query: PreparedQuery],
     _ publication: inout Publication
@@ -33,8 +33,8 @@ extension CellStream {
     }
   }
 
-  /// Reserves memory for cells that are bound to something else than they show, in place of what they have. Throws
-  /// `overloaded` before anything is changed.
+  /// Reserves memory for cells that are bound to something else, in place of what they have. Throws `overloaded` before
+  /// anything is changed.
   private func makeRoom(
     for targets: [CellTarget], of bindings: [(name: String, binding: CellBinding)], replacingAll: Bool
   ) throws(Problem) {
@@ -46,8 +46,8 @@ extension CellStream {
     if weight > cells.weight { try reserve(weight) }
   }
 
-  /// What bodies make of the bindings of cells. With `toleratesMissing`, null ends one, and a cell that is not there is
-  /// made; otherwise throws `unknown-cell`.
+  /// Returns the bindings of cells after the changes that bodies make. With `toleratesMissing`, null ends a cell, and a
+  /// cell that does not exist is made; otherwise throws `unknown-cell`.
   func patched(
     _ bodies: [(name: String, body: Value)], toleratesMissing: Bool
   ) throws(Problem) -> (bindings: [(name: String, binding: CellBinding)], ended: [String]) {
@@ -67,8 +67,8 @@ extension CellStream {
     return (bindings, ended)
   }
 
-  /// Changes what the bodies name of cells' bindings: all or nothing. With `toleratesMissing` an object that is not
-  /// there is no mistake: its cell is told `gone`.
+  /// Changes the members of cells' bindings that the bodies name: all or nothing. With `toleratesMissing`, a missing
+  /// object is not an error: its cell is told `gone`.
   func patch(
     _ bodies: [(name: String, body: Value)], toleratesMissing: Bool, _ prepared: [Query: PreparedQuery],
     _ publication: inout Publication
@@ -109,22 +109,22 @@ extension CellStream {
     }
   }
 
-  /// Whether a cell that only comes into view has lost its object meanwhile: it receives `gone`.
+  /// Returns true if a cell that only comes into view has lost its object meanwhile, so that it receives `gone`.
   private func hasLostUnseen(_ name: String, _ binding: CellBinding) -> Bool {
     guard let cell = cells[name] else { return false }
     return binding.object == cell.binding.object && binding.query == nil && cell.pending?.gone != nil
   }
 
-  /// What has to be worked out for bindings before they are made.
+  /// The work that bindings need before they are made.
   struct BindingWork {
-    /// The observations of which the values are needed: of cells that begin to show something, and of those that leave
+    /// The observations whose values are needed: those of cells that begin to show something, and of cells that leave
     /// the screen or come back to it.
     var evaluated: [Observation] = []
     /// The observations that are to be registered.
     var registered: [Observation] = []
   }
 
-  /// What has to be worked out for bindings in a state.
+  /// Returns the work that bindings need in a state.
   func work(
     for bindings: [(name: String, binding: CellBinding)], in state: ModelState
   ) throws(Problem) -> BindingWork {
@@ -140,17 +140,17 @@ extension CellStream {
       work.evaluated += observations.filter {
         isTold ? isShown || $0.options.contains(.initial) : $0.options.contains(.old)
       }
-      // One that is owed what it missed may be told its state, whatever it asks for.
+      // A cell that is owed what it missed may be told its state, whatever its options are.
       if isTold, !isShown, cells[name]?.hasMissed == true { work.evaluated += observations }
     }
     return work
   }
 
-  /// What cells receive at once, within the limit of an event.
+  /// Returns an empty update for cells, limited to the size of an event.
   func makeUpdate() -> CellUpdate { CellUpdate(limit: services.limits.eventBytes) }
 
-  /// Evaluates what cells will begin with that are bound to something else than they show. Throws `too-many-bytes`
-  /// where that is more than one event may have: nothing has been changed by then.
+  /// Evaluates the first states of cells that are bound to something else. Throws `too-many-bytes` if they are more
+  /// than one event may hold; nothing has been changed by then.
   private func evaluate(
     _ targets: inout [CellTarget], of bindings: [(name: String, binding: CellBinding)],
     _ publication: borrowing Publication
@@ -182,7 +182,7 @@ extension CellStream {
         + "bind fewer at once, or fewer keys or rows")
   }
 
-  /// Whether a cell is bound to this already, on screen or not.
+  /// Returns true if a cell already has this binding, on screen or not.
   private func isShowing(_ binding: CellBinding, in name: String) -> Bool {
     guard let former = cells[name]?.binding else { return false }
     var binding = binding
@@ -190,7 +190,7 @@ extension CellStream {
     return binding == former
   }
 
-  /// Whether a cell has lost the object already that a binding names, and is bound as that says otherwise.
+  /// Returns true if a cell has already lost the object that a binding names, and otherwise has this binding.
   private func isLost(_ binding: CellBinding, in name: String) -> Bool {
     guard let cell = cells[name], let lost = cell.lost, lost.object == binding.object else { return false }
     var binding = binding
@@ -198,7 +198,8 @@ extension CellStream {
     return isShowing(binding, in: name)
   }
 
-  /// A cell is bound to an object that is not there: it receives `gone`, if it receives anything now.
+  /// Takes away the object of a cell that is bound to one that does not exist: the cell receives `gone`, if it receives
+  /// anything now.
   func lose(
     _ name: String, _ object: Reference?, _ publication: borrowing Publication, _ update: inout CellUpdate
   ) {
@@ -217,7 +218,7 @@ extension CellStream {
     cells[name] = cell
   }
 
-  /// A cell of a stream that goes on where it was observes and watches again what it did.
+  /// Registers the observations and the live query that a cell of a resumed stream had.
   func registerAgain(_ name: String, _ target: CellTarget, _ publication: inout Publication) {
     guard let cell = cells[name], cell.binding.object != nil || cell.query != nil else { return }
     publication.observers.add(target.observations, of: observer, cell: name, in: publication.snapshot.state)
@@ -234,13 +235,14 @@ extension CellStream {
     }
   }
 
-  /// Ends what a cell observes and watches.
+  /// Ends the observations and the live query of a cell.
   private func unregister(_ name: String, _ publication: inout Publication) {
     publication.observers.remove(observer, cell: name)
     publication.queries.remove(QueryObserver(id: observer, cell: name))
   }
 
-  /// Ends the old observations before it starts the new; the same binding again does nothing.
+  /// Binds a cell: ends the old observations before it starts the new ones. If the cell already has the binding, only
+  /// its visibility changes.
   private func rebind(
     _ name: String, to binding: CellBinding, _ target: CellTarget, _ publication: inout Publication,
     _ update: inout CellUpdate
@@ -249,8 +251,8 @@ extension CellStream {
     if isShowing(binding, in: name) || (target.missing != nil && isLost(binding, in: name)) {
       return setVisibility(binding.isVisible, name, publication, &update)
     }
-    // What an invisible cell has missed is not lost when only its options or its context change: it receives the state
-    // instead.
+    // The changes that a cell off screen has missed are not lost when only its options or its context change: it
+    // receives the state instead.
     let isOwed = former?.isOwedInitial == true || former?.pending?.commits ?? 0 > 0
     unregister(name, &publication)
     cells[name] = Cell(binding: binding, former: former?.formerWhenRebound, told: former?.told ?? 0)
@@ -260,10 +262,11 @@ extension CellStream {
       &update)
   }
 
-  /// Begins what a cell observes or watches, and adds its first state to the update, if it receives that now.
+  /// Begins the observations or the live query of a cell, and adds its first state to the update, if it receives that
+  /// now.
   ///
-  /// `sendsInitial` is false for a stream that resumes: its cells received their first state long ago. `isForced` sends
-  /// it even where the binding does not ask for it.
+  /// `sendsInitial` is false for a stream that resumes: its cells received their first state before. `isForced` sends
+  /// the first state even if the binding does not ask for it.
   func register(
     _ name: String, _ target: CellTarget, sendsInitial: Bool, isForced: Bool = false,
     _ publication: inout Publication, _ update: inout CellUpdate
@@ -281,8 +284,8 @@ extension CellStream {
     }
     let wantsInitial = isForced || target.query != nil || cell.binding.options.contains(.initial)
     guard cell.binding.isVisible, !cells.isSuspended else {
-      // A cell that was bound off screen may have missed something before its stream resumed: it receives its state. So
-      // does one that is bound while its values cannot be worked out as fast as they change.
+      // A cell that was bound off screen may have missed something before its stream resumed, so it receives its state.
+      // So does one that is bound while its values cannot be computed as fast as they change.
       let isOwed = !sendsInitial || wantsInitial || (values == nil && cells.isSuspended)
       cell.isOwedInitial = !target.isEmpty && isOwed
       cell.pause(at: present(publication))
@@ -301,7 +304,7 @@ extension CellStream {
     }
   }
 
-  /// Puts another query in the place of a cell's: it receives what turns the rows that it has into the new ones.
+  /// Replaces the query of a cell, which receives the changes from the rows that it has to the new ones.
   private func requery(
     _ name: String, to binding: CellBinding, _ target: CellTarget, _ publication: inout Publication,
     _ update: inout CellUpdate
@@ -343,8 +346,8 @@ extension CellStream {
     cells[name] = cell
   }
 
-  /// A cell leaves the screen, or comes back and receives in one change what it missed; in a suspended stream it
-  /// receives that later, with the rest.
+  /// Hides a cell, or shows it again and adds what it missed as one change. In a suspended stream the cell receives
+  /// that later, with the rest.
   private func setVisibility(
     _ isVisible: Bool, _ name: String, _ publication: borrowing Publication, _ update: inout CellUpdate
   ) {

@@ -7,28 +7,28 @@ import Support
 
 /// A stream with cells: one observer whose observations come and go.
 final class CellStream: CommitReceiver {
-  /// What it is known by, all its life.
+  /// The name, which stays the same for the life of the stream.
   let name: StreamID
-  /// Its present connection, or the last.
+  /// The present connection, or the last.
   private(set) var id: StreamID
-  /// Who opened it, and has its memory counted.
+  /// The client that opened the stream, and that its memory is counted for.
   let client: ClientAddress
   private(set) var observer: ObserverID
   let services: StreamServices
-  /// What its identity may read; nil for everything.
+  /// The viewer whose read rules apply, or nil if none do.
   private(set) var viewer: Viewer?
-  /// The revision that it was opened at.
+  /// The revision at which the stream was opened.
   let openedAt: Revision
-  /// The `sub` that opened it, where that is known.
+  /// The `sub` that opened the stream, or nil if it is not known.
   var opener: ExactText?
   var isOver = false
   var cells = CellSet()
-  /// The observed values that were worked out for the request under way.
+  /// The observed values that were computed for the request in progress.
   var values: ObservedValues?
-  /// The last revision that it was told, and when.
+  /// The last revision that the stream was told, and the time of that in `lastToldSecond`.
   private(set) var lastTold: Revision = 0
   private var lastToldSecond: UInt64
-  /// What the ledger has for the cells.
+  /// The memory that is reserved for the cells in the ledger.
   private var account: MemoryReservation?
 
   init(id: StreamID, client: ClientAddress, observer: ObserverID, openedAt: Revision, services: StreamServices) {
@@ -50,7 +50,7 @@ final class CellStream: CommitReceiver {
   func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery? {
     guard let visible = cells.visiblePart(of: event) else { return nil }
     services.countNotifications(visible.changes.count + visible.queries.count)
-    // Streams with cells share no events: all those of one client together could be any amount.
+    // Streams with cells share no events, so all those of one client together could take any amount of memory.
     let position = StreamPosition.commit(event.revision)
     let held = contents.batchBytes[client] ?? 0
     guard held < services.limits.batchBytes else { return miss(position) }
@@ -61,7 +61,7 @@ final class CellStream: CommitReceiver {
     return .stream(id, bytes)
   }
 
-  /// Has the stream begin to lag at a position.
+  /// Returns the delivery that makes the stream begin to lag at a position.
   func miss(_ position: StreamPosition) -> Delivery { .streamMisses(id, position: position.rawValue) }
 
   func missed(_ event: ObserverEvent) -> Delivery {
@@ -91,7 +91,7 @@ final class CellStream: CommitReceiver {
       services.limits)
   }
 
-  /// Where it goes on: a connection, and the cells that it has there.
+  /// The place where a stream continues: a connection, and the cells that it has there.
   struct Place {
     let id: StreamID
     let observer: ObserverID
@@ -99,36 +99,36 @@ final class CellStream: CommitReceiver {
     let cells: CellSet
   }
 
-  /// Where it is.
+  /// The present place of the stream.
   var place: Place { Place(id: id, observer: observer, viewer: viewer, cells: cells) }
 
-  /// Goes on elsewhere.
+  /// Continues the stream at another place.
   func move(to place: Place) {
     (id, observer, viewer, cells) = (place.id, place.observer, place.viewer, place.cells)
   }
 
-  /// It is over, with all that it remembers.
+  /// Ends the stream, and forgets all that it remembers.
   func release() {
     isOver = true
     cells = CellSet()
     account = nil
   }
 
-  /// It is told something of a revision.
+  /// Records that the stream is told something of a revision.
   func noteTold(_ revision: Revision) {
     lastTold = max(lastTold, revision)
     lastToldSecond = services.now()
   }
 
-  /// Whether no event of the stream, no heartbeat either, can have had the id of a revision yet.
+  /// Returns true if no event of the stream, not even a heartbeat, can have had the id of a revision yet.
   func isUntold(_ revision: Revision) -> Bool {
     lastTold < revision && services.now() + 1 < lastToldSecond + UInt64(services.limits.heartbeatSeconds)
   }
 
-  /// The present state, with the values that were worked out for the request under way.
+  /// Returns the present state, with the values that were computed for the request in progress.
   func present(_ publication: borrowing Publication) -> DeliveredState { DeliveredState(present: publication, values) }
 
-  /// Ends what all cells observe and watch.
+  /// Ends the observations and the live queries of all cells.
   func unregister(_ publication: inout Publication) {
     publication.observers.remove(observer)
     publication.observers.discharge(observer, of: QueryPayer(client))
@@ -138,7 +138,7 @@ final class CellStream: CommitReceiver {
 
   // MARK: Memory
 
-  /// Has the ledger know that the cells take up so many bytes. Throws `overloaded`; then nothing has changed.
+  /// Reserves memory for the cells in the ledger. Throws `overloaded`; then nothing has changed.
   func reserve(_ bytes: Int) throws(Problem) {
     guard let account, bytes > MemoryLedger.uncountedBytes else {
       account = try services.reserve(bytes, for: client)
@@ -151,19 +151,19 @@ final class CellStream: CommitReceiver {
     }
   }
 
-  /// Has the ledger know what paused cells remember. Where it refuses, they forget it.
+  /// Reserves memory for what paused cells remember. If the ledger refuses, they forget it.
   func reservePending() {
     do throws(Problem) {
       try reserve(cells.weight + cells.pendingBytes)
     } catch {
       cells.forgetDelivered()
-      // Less than there was is never refused.
+      // A smaller reservation than before is never refused.
       try? reserve(cells.weight + cells.pendingBytes)
     }
   }
 
-  /// Has the ledger know that the stream is kept without a connection. False where it refuses, also what cells off
-  /// screen may forget.
+  /// Reserves memory for keeping the stream without a connection. Returns false if the ledger refuses, even after cells
+  /// off screen have forgotten what they may forget.
   @discardableResult
   func reserveCut() -> Bool {
     reservePending()
@@ -185,17 +185,17 @@ final class CellStream: CommitReceiver {
 
   func describeDetails(in body: inout JSONObject) { body["cells"] = .object(describeCells(cells.sorted.map(\.key))) }
 
-  /// The cells of these names as `GET` shows them, in the order given.
+  /// Returns the cells of these names as `GET` shows them, in the order given.
   func describeCells(_ names: [String]) -> JSONObject {
     var body = JSONObject()
     for name in names { body[name] = cells[name].map { .object($0.described(as: name)) } }
     return body
   }
 
-  /// One cell as `GET` shows it. Throws `unknown-cell`.
+  /// Returns one cell as `GET` shows it. Throws `unknown-cell`.
   func describeCell(_ name: String) throws(Problem) -> JSONObject { try require(name).described(as: name) }
 
-  /// A cell. Throws `unknown-cell`.
+  /// Returns a cell. Throws `unknown-cell`.
   func require(_ name: String) throws(Problem) -> Cell {
     guard let cell = cells[name] else { throw Problem(.unknownCell, "the stream has no cell '\(name)'") }
     return cell
@@ -203,8 +203,8 @@ final class CellStream: CommitReceiver {
 
   // MARK: Slow readers
 
-  // A reader that is too slow for what its stream receives: its cells are remembered as cells off screen are, and
-  // receive in one update what they missed.
+  // If a reader is too slow for what its stream receives, its cells are treated like cells off screen: they remember
+  // what they miss, and receive it in one update.
 
   func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication) {
     guard !cells.isSuspended else { return }
@@ -212,8 +212,8 @@ final class CellStream: CommitReceiver {
     let shown = cells.byName.filter { !$0.value.isPaused }
     suspend(shown, after: firstMissed.lastNotified, publication)
     for (name, cell) in cells.byName {
-      // What a cell received when it was bound or came into view, or what it missed before it went off screen, may be
-      // among what was missed: it receives everything anew.
+      // The missed events may include what a cell received when it was bound or came into view, or what it missed
+      // before it went off screen: it receives everything anew.
       let isRefreshed = StreamPosition.state(at: cell.refreshedAt) >= firstMissed && shown[name] != nil
       let isHidden = cell.pausedAt.map { StreamPosition.commit($0) >= firstMissed } ?? false
       if isRefreshed || isHidden { cells[name]?.isOwedInitial = true }
@@ -222,7 +222,7 @@ final class CellStream: CommitReceiver {
     }
   }
 
-  /// Has the cells on screen remember what they have received up to a revision, and what they missed since. Where that
+  /// Makes the cells on screen remember what they have received up to a revision, and what they missed since. If that
   /// is not known any more, or would hold up the writer, they receive everything anew.
   private func suspend(_ shown: [String: Cell], after revision: Revision, _ publication: borrowing Publication) {
     for name in shown.keys { cells[name]?.pausedAt = revision }
@@ -268,11 +268,11 @@ final class CellStream: CommitReceiver {
     return nil
   }
 
-  /// So many bytes of text may be encoded while writers wait.
+  /// The maximum size of text that may be encoded while writers wait, in bytes.
   private static let textBytesUnderLock = 65_536
 
-  /// The catching up of a stream of which too much has to be worked out while writers wait: its cells are told what
-  /// they missed up to now, and go on missing what comes meanwhile.
+  /// Returns the work of catching up for a stream that needs too much of it while writers wait: its cells are told what
+  /// they missed up to now, and remember what they miss meanwhile.
   private func catchUpWork(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork {
     let snapshot = publication.snapshot
     let told = cells
@@ -306,8 +306,8 @@ final class CellStream: CommitReceiver {
 }
 
 extension CellSet {
-  /// Has the cells catch up and gives what those on screen receive of it: what they missed or, where that is too long,
-  /// their state, which has no old values, and of a live query no deletions.
+  /// Lets the cells catch up, and returns what those on screen receive: what they missed or, if that is too long, their
+  /// state, which has no old values, and for a live query no deletions.
   fileprivate mutating func caughtUp(
     to present: DeliveredState, _ encoder: EventEncoder, isFirstOfID: Bool
   ) -> EventBuffer {

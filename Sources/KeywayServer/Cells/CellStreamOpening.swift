@@ -4,39 +4,39 @@ import KeyValueObserving
 import Store
 import Support
 
-/// The opening of a stream with cells, a new one or one that was cut. Where its cursor can be resumed, the cells on
-/// screen receive what they missed; otherwise all receive the present state.
+/// The opening of a stream with cells, a new one or one that was cut. If its cursor can be resumed, the cells on screen
+/// receive what they missed; otherwise all cells receive the present state.
 struct CellStreamOpening: StreamOpening {
   private typealias BoundCell = (name: String, binding: CellBinding, target: CellTarget)
 
-  /// What is asked for.
+  /// The request of a client for a stream.
   struct Request {
     let cursor: String?
     let overflow: OverflowPolicy
     let client: ClientAddress
-    /// What the client may read; nil for everything.
+    /// The viewer whose read rules apply, or nil if none do.
     let viewer: Viewer?
   }
 
   private let bindings: [(name: String, binding: CellBinding)]
   private let request: Request
   private let services: StreamServices
-  /// The stream to go on with; nil for a new one.
+  /// The stream to resume; nil for a new one.
   private let cut: CutCells?
-  /// The live queries of cells, where they have been evaluated.
+  /// The live queries of cells that have been evaluated.
   private var prepared: [Query: PreparedQuery] = [:]
-  /// What is missed by a stream that goes on where it was; nil where it begins with the present state.
+  /// The changes that a resumed stream has missed; nil if the stream begins with the present state.
   private var missed: MissedByCells?
-  /// The values that the stream begins with, where it begins with the present state.
+  /// The values that the stream begins with, if it begins with the present state.
   private var values: ObservedValues
   /// The collections that the cells read through.
   private var following = CollectionFollowing()
   /// True if these are the values of the present.
   private var isCurrent = false
-  /// True if all that was missed would be too much to send.
+  /// True if the missed events would be too much to send.
   private var hasOverflowed = false
 
-  /// Opens a new stream, or goes on with one that was `cut`. Throws what is wrong with a binding, and
+  /// Opens a new stream, or resumes one that was `cut`. Throws the problem of an invalid binding, and
   /// `malformed-filter` for filters that cost too much.
   init(
     _ bindings: [(name: String, binding: CellBinding)], resuming cut: CutCells? = nil, _ request: Request,
@@ -63,15 +63,15 @@ struct CellStreamOpening: StreamOpening {
     }
   }
 
-  /// Where the stream begins.
+  /// Returns the point at which the stream begins.
   private func resumption(_ snapshot: Snapshot) -> Resumption {
     let resumption = services.resumption(from: request.cursor, snapshot)
     guard let cut, let after = resumption.revision else { return resumption }
     return after < cut.openedAt ? .reset(.compacted) : resumption
   }
 
-  /// Whether cells receive the present state also where they did not ask for it: their client has seen an earlier one,
-  /// and does not go on from there.
+  /// Returns true if cells receive the present state even if they did not ask for it: their client has seen an earlier
+  /// one, and does not continue from there.
   private func isForced(_ resumption: Resumption) -> Bool {
     switch resumption {
     case .fresh: cut != nil
@@ -121,7 +121,7 @@ struct CellStreamOpening: StreamOpening {
     try Problem.translating(try following.follow(observations, in: store))
   }
 
-  /// Works out what the cells begin with. Throws `too-many-steps` where that takes more steps than a request may take.
+  /// Computes what the cells begin with. Throws `too-many-steps` if that takes more steps than a request may take.
   private mutating func evaluate(_ snapshot: Snapshot) throws(Problem) {
     let isForced = isForced(hasOverflowed ? .reset(.overflow) : resumption(snapshot))
     var wanted: [Observation] = []
@@ -138,13 +138,13 @@ struct CellStreamOpening: StreamOpening {
     following.end(in: store)
   }
 
-  /// The cells before they receive anything.
+  /// Returns the cells as they are before they receive anything.
   private static func cellSet(_ sources: [MissedByCells.Source], _ snapshot: Snapshot) -> CellSet {
     var set = CellSet()
     for (name, binding, observations, query) in sources {
       var cell = Cell(binding: binding, observations: observations, query: query)
       if !binding.isVisible {
-        // It is owed everything: it is not known which rows its client has, if any.
+        // The cell is owed everything: it is not known which rows its client has, if any.
         cell.pause(at: DeliveredState(reader: snapshot.state, revision: snapshot.revision) { _ in nil })
       }
       set[name] = cell
@@ -221,16 +221,16 @@ struct CellStreamOpening: StreamOpening {
     var weight: Int { binding.weight(showing: target) }
   }
 
-  /// What the stream begins with, worked out before anything is registered.
+  /// The beginning of a stream, computed before anything is registered.
   private struct Beginning {
     var cells: [BeginningCell] = []
-    /// The cells after `missed`.
+    /// The cells as they are after `missed`.
     var cellSet = CellSet()
-    /// What the cells missed, encoded, of a stream that goes on where it was.
+    /// The encoded events that the cells of a resumed stream missed.
     var missed: EventBuffer?
     /// True if the cells receive their state later, as those of a slow reader do.
     var isOwed = false
-    /// Whether the stream goes on, and why it does not although a cursor was given.
+    /// The point at which the stream resumes, or the reason why it does not although a cursor was given.
     var resumption: Resumption
   }
 
@@ -250,7 +250,7 @@ struct CellStreamOpening: StreamOpening {
       }
       beginning.resumption = .reset(reason)
     }
-    // Now the objects have to be there.
+    // From here on, the objects have to exist.
     beginning.cells = try targets(publication, mayBeGone: false)
     beginning.cellSet = Self.cellSet(
       beginning.cells.map { ($0.name, $0.binding, $0.target.observations, $0.target.query) }, publication.snapshot)
@@ -262,8 +262,8 @@ struct CellStreamOpening: StreamOpening {
     return beginning
   }
 
-  /// Works out the first values of cells on screen. Throws `too-many-bytes` as soon as they are too many to be told:
-  /// then not even the observations have been registered, which are what takes long.
+  /// Computes the first values of cells on screen. Throws `too-many-bytes` as soon as they exceed the limit of an
+  /// event: then not even the observations have been registered, which is what takes long.
   private func evaluate(
     _ cells: inout [BeginningCell], isForced: Bool, in state: borrowing ModelState
   ) throws(Problem) {
@@ -278,8 +278,8 @@ struct CellStreamOpening: StreamOpening {
     }
   }
 
-  /// What the bindings name. An object that was there at the cursor may be gone by now: its cell receives `gone`. So
-  /// does one of a stream that was cut, whatever the cursor.
+  /// Resolves the bindings. An object that existed at the cursor may be gone by now: its cell receives `gone`. So does
+  /// a cell of a stream that was cut, whatever the cursor.
   private func targets(
     _ publication: borrowing Publication, mayBeGone: Bool
   ) throws(Problem) -> [BeginningCell] {
@@ -294,7 +294,7 @@ struct CellStreamOpening: StreamOpening {
     return cells
   }
 
-  /// Registers the cells and gives the text that the stream begins with.
+  /// Registers the cells, and returns the text that the stream begins with.
   private func begin(_ stream: CellStream, _ beginning: Beginning, _ publication: inout Publication) -> EventBuffer {
     let present = publication.snapshot.revision
     var prelude = services.prelude()

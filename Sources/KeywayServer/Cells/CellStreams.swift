@@ -5,16 +5,16 @@ import KeyValueObserving
 package import Store
 import Support
 
-/// Opens streams with cells, and does what clients ask of the cells of open streams.
+/// Opens streams with cells, and changes the cells of open streams for clients.
 package struct CellStreams: Sendable {
   private let registry: StreamRegistry
   private var services: StreamServices { registry.services }
 
-  /// Streams of a registry.
+  /// Creates the operations on the streams of a registry.
   package init(_ registry: StreamRegistry) { self.registry = registry }
 
-  /// Opens a stream with these cells for a client who may read what `viewer` may, going on from a cursor where that can
-  /// be resumed. Throws what is wrong with a binding before anything is registered, and `too-many-…`.
+  /// Opens a stream with these cells for a client who may read what `viewer` may, resuming from a cursor if that is
+  /// possible. Throws the problem of an invalid binding before anything is registered, and `too-many-…`.
   package func open(
     _ bindings: [String: Value], cursor: String?, overflow: OverflowPolicy, for client: ClientAddress = .unknown,
     _ viewer: Viewer? = nil, in store: Store, _ isAbandoned: () -> Bool = { false }
@@ -25,8 +25,8 @@ package struct CellStreams: Sendable {
     return try registry.open(opening, in: store, isAbandoned)
   }
 
-  /// Goes on with a stream that was cut, for a client who may read what `viewer` may. One that is still open is taken
-  /// over: its connection ends. Throws `unknown-stream`.
+  /// Resumes a stream that was cut, for a client who may read what `viewer` may. A stream that is still open is taken
+  /// over: its connection ends. Throws `unknown-stream`, and `overloaded` if the stream cannot be taken over.
   func resume(
     _ name: String, _ request: CellStreamOpening.Request, in store: Store, _ isAbandoned: () -> Bool
   ) throws(Problem) -> EventStream {
@@ -36,19 +36,19 @@ package struct CellStreams: Sendable {
       do throws(Problem) {
         return try registry.open(opening, in: store, isAbandoned)
       } catch {
-        // Another connection may have been quicker: it is taken over as well.
+        // Another connection may have been faster: the stream is taken over from it as well.
         guard error.code == .unknownStream else { throw error }
       }
     }
     throw Problem(.overloaded, "other connections take the stream over all the time")
   }
 
-  /// How often a stream is taken over from others that take it over.
+  /// The maximum number of attempts to take a stream over while other connections do the same.
   private static let attempts = 8
-  /// How many milliseconds a connection may take to end that is taken over.
+  /// The time that a connection may take to end when its stream is taken over, in milliseconds.
   private static let takeoverMilliseconds = 5_000
 
-  /// The cells of a stream that was cut. Cuts the connection that it has.
+  /// Returns the cells of a stream that was cut. Cuts the connection of a stream that is open.
   private func cutCells(
     of name: String, for viewer: Viewer?, _ store: Store, _ isAbandoned: () -> Bool
   ) throws(Problem) -> CutCells {
@@ -72,7 +72,7 @@ package struct CellStreams: Sendable {
     throw Problem(.overloaded, "the connection that the stream has does not end")
   }
 
-  /// Throws `unknown-stream` where no client can resume a stream of this name.
+  /// Throws `unknown-stream` if no client can resume a stream of this name.
   func requireResumable(_ name: String) throws(Problem) {
     let id = try registry.id(of: name)
     try registry.contents.withLock { contents throws(Problem) in
@@ -80,7 +80,8 @@ package struct CellStreams: Sendable {
     }
   }
 
-  /// What a stream's identity may read that `subject` resumes: what that may, if it is the one that opened it.
+  /// Returns the viewer for a stream that `subject` resumes: `viewer` if this is the identity that opened the stream,
+  /// and otherwise the viewer that the stream has.
   func viewer(of name: String, for viewer: Viewer?, _ subject: String?) throws(Problem) -> Viewer? {
     let id = try registry.id(of: name)
     return try registry.contents.withLock { contents throws(Problem) in
@@ -90,7 +91,7 @@ package struct CellStreams: Sendable {
     }
   }
 
-  /// Throws `unknown-stream` where no stream with cells is open under a name, and `unknown-cell`.
+  /// Throws `unknown-stream` if no stream with cells is open under a name, and `unknown-cell`.
   package func require(_ name: String, _ cell: String? = nil) throws(Problem) {
     let id = try registry.id(of: name)
     try registry.contents.withLock { contents throws(Problem) in
@@ -99,7 +100,7 @@ package struct CellStreams: Sendable {
     }
   }
 
-  /// Binds cells of an open stream to what the bodies say and ends its other cells: all or nothing. Gives the cells as
+  /// Binds cells of an open stream as the bodies say, and ends its other cells: all or nothing. Returns the cells as
   /// they are now.
   package func bindAll(
     _ bindings: [String: Value], in name: String, _ store: Store, within work: ReadingWork? = nil
@@ -107,7 +108,7 @@ package struct CellStreams: Sendable {
     try bind(bindings, in: name, replacingAll: true, store, work) { $0.describeCells($0.cells.sorted.map(\.key)) }
   }
 
-  /// Binds one cell of an open stream to what a body says. Gives the cell as it is now.
+  /// Binds one cell of an open stream as a body says. Returns the cell as it is now.
   package func bind(
     _ cell: String, to body: Value, in name: String, _ store: Store, within work: ReadingWork? = nil
   ) throws(Problem) -> JSONObject {
@@ -129,8 +130,8 @@ package struct CellStreams: Sendable {
     }
   }
 
-  /// Changes what the bodies name of cells' bindings, ends those whose body is null, and makes those that are not
-  /// there: all or nothing. Gives the cells as they are now.
+  /// Changes the members of cells' bindings that the bodies name, ends the cells whose body is null, and makes those
+  /// that do not exist: all or nothing. Returns the cells as they are now.
   package func patchAll(
     _ bodies: [String: Value], in name: String, _ store: Store, within work: ReadingWork? = nil
   ) throws(Problem) -> JSONObject {
@@ -141,7 +142,7 @@ package struct CellStreams: Sendable {
     }
   }
 
-  /// Changes what a body names of one cell's binding. Gives the cell as it is now.
+  /// Changes the members of one cell's binding that a body names. Returns the cell as it is now.
   package func patch(
     _ cell: String, in name: String, _ body: Value, _ store: Store, within work: ReadingWork? = nil
   ) throws(Problem) -> JSONObject {
@@ -167,7 +168,7 @@ package struct CellStreams: Sendable {
     }
   }
 
-  /// One cell, or all where `cell` is nil, as `GET` shows them.
+  /// Returns one cell, or all if `cell` is nil, as `GET` shows them.
   package func describe(_ cell: String?, in name: String) throws(Problem) -> JSONObject {
     let id = try registry.id(of: name)
     return try registry.contents.withLock { contents throws(Problem) in
@@ -179,7 +180,7 @@ package struct CellStreams: Sendable {
     }
   }
 
-  /// Ends one cell, or all where `cell` is nil.
+  /// Ends one cell, or all if `cell` is nil.
   package func end(_ cell: String?, in name: String, _ store: Store) throws(Problem) {
     try update(name, store, nil, evaluating: { _, _ in CellStream.BindingWork() }) {
       stream, publication throws(Problem) in
@@ -190,7 +191,7 @@ package struct CellStreams: Sendable {
     }
   }
 
-  /// What the identity of an open stream may read; nil for everything.
+  /// Returns the viewer whose read rules apply to an open stream, or nil if none do.
   private func viewer(of name: String) throws(Problem) -> Viewer? {
     let id = try registry.id(of: name)
     return try registry.contents.withLock { contents throws(Problem) in try stream(id, contents).viewer }
@@ -200,14 +201,15 @@ package struct CellStreams: Sendable {
     try Problem.translating(try store.prepare(queries))
   }
 
-  /// What a request needs to have worked out in a state.
+  /// A function that returns the work that a request needs in a state.
   private typealias Wanted = (CellStream, ModelState) throws(Problem) -> CellStream.BindingWork
 
-  /// So often values are worked out that others change meanwhile. After that, the cells receive them later.
+  /// The maximum number of times that values are computed which others change meanwhile. After that, the cells receive
+  /// them later.
   private static let evaluations = 4
 
-  /// Runs `body` on a stream and sends what its cells receive of it, as one revision. The values for that are worked
-  /// out while others write. Throws `too-many-steps` where they take more steps than `work` has, or a request by
+  /// Runs `body` on a stream and sends what its cells receive as a result, as one revision. The values for that are
+  /// computed while others write. Throws `too-many-steps` if they take more steps than `work` has, or a request by
   /// default.
   private func update<Result: Sendable>(
     _ name: String, _ store: Store, _ work: ReadingWork?, evaluating wanted: Wanted,
@@ -276,8 +278,8 @@ package struct CellStreams: Sendable {
 }
 
 extension StreamServices {
-  /// Bindings by the names of cells, as they came, in the order of the names. Throws what is wrong with any of them,
-  /// and `too-many-cells`.
+  /// Reads bindings by the names of cells, and returns them in the order of the names. Throws the problem of an invalid
+  /// binding, and `too-many-cells`.
   func parse(
     _ bindings: [String: Value], for viewer: Viewer?
   ) throws(Problem) -> [(name: String, binding: CellBinding)] {
@@ -292,14 +294,14 @@ extension StreamServices {
     return parsed
   }
 
-  /// Throws where a cell cannot have its name.
+  /// Throws if one of the names is not valid for a cell.
   static func checkNames(_ names: some Sequence<String>) throws(Problem) {
     for name in names.sorted() where Reference(entity: "cell", id: name) == nil {
       throw Problem(.invalidValue, "a cell's name is 1 to 128 letters, digits and . _ ~ -, and '\(name)' is not")
     }
   }
 
-  /// The queries that bindings name. Throws what is wrong with any of them.
+  /// Returns the queries that bindings name. Throws the problem of an invalid one.
   func queries(of bindings: [(name: String, binding: CellBinding)], _ schema: Schema) throws(Problem) -> Set<Query> {
     var queries: Set<Query> = []
     for (_, binding) in bindings {

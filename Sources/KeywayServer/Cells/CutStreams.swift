@@ -4,39 +4,39 @@ import KeyValueModel
 import KeyValueObserving
 import Store
 
-/// The streams whose connection was cut, by their names: tables without lock and clock.
+/// The streams whose connection was cut, by their names: tables without a lock and without a clock.
 ///
-/// They observe nothing. A client has as many as `streams.cutPerAddress`, then its oldest gives way; where there are
-/// `streams.cut` in all, the oldest of the client that has most.
+/// These streams observe nothing. A client that has `streams.cutPerAddress` loses its oldest for another; if there are
+/// `streams.cut` in all, the client that has most loses its oldest.
 struct CutStreams {
   /// A stream as it was when it was cut.
   struct Entry {
     let stream: CellStream
-    /// The last revision that it was notified of.
+    /// The last revision that the stream was notified of.
     let revision: Revision
-    /// Whether the client's side had received everything.
+    /// True if the client's side had received everything.
     let isDelivered: Bool
-    /// The second after which it is gone.
+    /// The last second at which the stream can be resumed.
     let deadline: UInt64
-    /// What tells it from the same stream when it was cut at another time.
+    /// The number that tells the entry from one of the same stream when it was cut at another time.
     fileprivate(set) var number = 0
   }
 
   private var entries: [StreamID: Entry] = [:]
-  /// The names in the order of cutting, with the numbers that they had.
+  /// The names in the order of cutting, with the numbers that the entries had.
   private var order: Deque<(name: StreamID, number: Int)> = []
   private var counts: [ClientAddress: Int] = [:]
   private var lastNumber = 0
 
-  /// How many there are.
+  /// The number of entries.
   var count: Int { entries.count }
 
-  /// A stream that was cut; nil where there is none of the name, or it is gone.
+  /// Returns a stream that was cut, or nil if there is none of the name or its deadline has passed.
   func entry(_ name: StreamID, at now: UInt64) -> Entry? {
     entries[name].flatMap { $0.deadline < now ? nil : $0 }
   }
 
-  /// Adds a stream; others give way.
+  /// Adds a stream, and removes others if there are too many.
   mutating func insert(_ entry: Entry, _ limits: StreamLimits) {
     let client = entry.stream.client
     while counts[client] ?? 0 >= limits.cutPerAddress, removeOldest(of: client) {}
@@ -49,14 +49,14 @@ struct CutStreams {
     order.append((entry.stream.name, entry.number))
   }
 
-  /// Takes a stream away; false where it is not there.
+  /// Removes a stream. Returns false if there was none.
   mutating func remove(_ name: StreamID, at now: UInt64) -> Bool {
     let isThere = entry(name, at: now) != nil
     forget(name)
     return isThere
   }
 
-  /// Takes a stream out that goes on; nil where it is not there as it was when it had the number.
+  /// Takes out a stream that is resumed. Returns nil if it is not there with this number.
   mutating func take(_ name: StreamID, _ number: Int, at now: UInt64) -> Entry? {
     guard let entry = entry(name, at: now), entry.number == number else { return nil }
     entries[name] = nil
@@ -64,13 +64,13 @@ struct CutStreams {
     return entry
   }
 
-  /// Puts a stream back that did not go on after all.
+  /// Puts back a stream that was not resumed after all.
   mutating func putBack(_ entry: Entry) {
     entries[entry.stream.name] = entry
     counts[entry.stream.client, default: 0] += 1
   }
 
-  /// Takes away what is too old.
+  /// Removes the streams whose deadline has passed.
   mutating func removeExpired(at now: UInt64) {
     while let oldest = order.first {
       if let entry = entries[oldest.name], entry.number == oldest.number {
@@ -103,22 +103,22 @@ struct CutStreams {
   }
 }
 
-/// The cells of a stream that was cut, as they were then, for a client that comes back to them.
+/// The cells of a stream that was cut, as they were then, for a client that resumes it.
 struct CutCells {
   let name: StreamID
   /// The client that pays for the stream.
   let client: ClientAddress
-  /// What `CutStreams` knows them by.
+  /// The number of their entry in `CutStreams`.
   let number: Int
-  /// The revision that the stream was opened at.
+  /// The revision at which the stream was opened.
   let openedAt: Revision
   private let cutAt: Revision
   private let lastTold: Revision
   private let isDelivered: Bool
-  /// The cells, none of them held up by a slow reader.
+  /// The cells, none of them suspended by a slow reader.
   private(set) var cells: CellSet
 
-  /// The cells of a stream for a client who may read what `viewer` may. The registry's lock is held.
+  /// Takes the cells of a stream for a client who may read what `viewer` may. The registry's lock is held.
   init(_ entry: CutStreams.Entry, for viewer: Viewer?, in state: ModelState, _ services: StreamServices)
     throws(Problem)
   {
@@ -130,7 +130,7 @@ struct CutCells {
     lastTold = entry.stream.lastTold
     isDelivered = entry.isDelivered
     cells = entry.stream.cells
-    // What became of the query that its client has rows of is not followed any more.
+    // The query whose rows the client has is not followed any more.
     for (name, cell) in cells.byName where cell.hasAnotherQuery && cell.binding.isVisible {
       cells[name]?.oweState(at: cutAt)
     }
@@ -147,7 +147,7 @@ struct CutCells {
         cell.lost?.observations = try services.observations(of: binding, state, mayBeGone: true)
       }
       cell.query = try services.query(of: cell.binding, state.schema)
-      // What one identity had is not what another may hear of.
+      // An identity must not receive the data of another.
       if cell.isPaused, cell.pending?.gone == nil {
         cell.pending = PendingChanges(since: DeliveredValues())
         cell.missed = nil
@@ -157,10 +157,10 @@ struct CutCells {
     }
   }
 
-  /// What the cells are bound to, by their names.
+  /// The bindings of the cells, by their names.
   var bindings: [(name: String, binding: CellBinding)] { cells.sorted.map { ($0.key, $0.value.binding) } }
 
-  /// What the cells missed that the client has not, who has the state of a revision.
+  /// Returns what the cells missed that the client does not have, given that it has the state of a revision.
   func missed(after revision: Revision, _ snapshot: Snapshot, _ services: StreamServices) -> MissedByCells {
     let after = min(revision, cutAt)
     let isSure = isDelivered && revision >= lastTold
@@ -176,7 +176,7 @@ struct CutCells {
         cell.oweState(at: cutAt)
         cells[name] = cell
       }
-      // One on screen goes on from what its client has, or is told its state.
+      // A cell on screen continues from the state that its client has, or is told its state.
       if cell.binding.isVisible { cells[name]?.isOwedInitial = false }
       let former = cell.former.flatMap { $0.lostAt > revision ? $0 : nil }
       gates[name] = CellGate(
@@ -201,11 +201,11 @@ struct CutCells {
       refreshes: Array(refreshes.byNumber.values))
   }
 
-  /// Events that told cells their state, as they are to be told once more.
+  /// The events that told cells their state and are to be told again.
   private struct Refreshes {
     var byNumber: [Int: CellReplay.Refresh] = [:]
 
-    /// Adds what an event told a cell at a revision.
+    /// Adds the part of an event that told a cell its state at a revision.
     mutating func add(_ part: CellReplay.Refresh.Part, _ event: CellRefresh?, _ revision: Revision) {
       let number = event?.number ?? -Int(revision)
       byNumber[
@@ -218,15 +218,15 @@ struct CutCells {
 }
 
 extension Cell {
-  /// What it observes, or observed until it lost its object after a revision.
+  /// Returns the observations of the cell, or those that it had until it lost its object after a revision.
   fileprivate func replayed(after revision: Revision) -> [Observation] {
     guard let lost, observations.isEmpty else { return observations }
     return lost.position == .commit(lost.position.revision) && lost.position.revision > revision
       ? lost.observations : []
   }
 
-  /// Whether its client, who has the state of a revision, may not have received the last event that told the cell
-  /// anything but what a commit did.
+  /// Returns true if the client, which has the state of a revision, may not have received the last event that told the
+  /// cell its state, or what it had missed, and not what a commit did.
   fileprivate func mayLackRefresh(after revision: Revision, isSure: Bool) -> Bool {
     if isOwedInitial, binding.isVisible { return refreshedAt >= revision }
     return refresh?.isMissing(at: refreshedAt, after: revision, isSure: isSure) ?? false
@@ -234,9 +234,9 @@ extension Cell {
 }
 
 extension CellRefresh {
-  /// Whether a client who has the state of a revision may not have received it, which told the state of `position`. An
-  /// event of that revision itself comes after what its commit did: only where the client is sure to have received
-  /// everything, or no other event had the id, it has that.
+  /// Returns true if a client that has the state of a revision may not have received this event, which told the state
+  /// of `position`. An event of that revision itself comes after what its commit did: the client has it only if it is
+  /// sure to have received everything, or if no other event had the id.
   fileprivate func isMissing(at position: Revision, after revision: Revision, isSure: Bool) -> Bool {
     position > revision || (position == revision && !(isSure || isFirstOfID))
   }

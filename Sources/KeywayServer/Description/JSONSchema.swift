@@ -3,20 +3,20 @@ import KeyValueModel
 
 /// The schema as JSON Schema (draft 2020-12), for clients that validate or generate.
 ///
-/// What JSON Schema has no word for stands under names that begin with `keyway:`: `keyway:toOne`, `keyway:toMany`,
+/// Properties that JSON Schema cannot express have names that begin with `keyway:`: `keyway:toOne`, `keyway:toMany`,
 /// `keyway:ordered`, `keyway:inverse`, `keyway:delete`, `keyway:computed`, `keyway:indexed`, `keyway:notifies`,
 /// `keyway:extends` and `keyway:display`.
 enum JSONSchema {
   private static let dialect = Value.string("https://json-schema.org/draft/2020-12/schema")
 
-  /// All entities, under `$defs`.
+  /// Returns the schema of all entities, under `$defs`.
   static func document(of schema: Schema) -> JSONObject {
     var entities = JSONObject()
     for entity in schema.entities { entities[entity.name] = .object(document(of: entity)) }
     return ["$schema": dialect, "$defs": .object(entities)]
   }
 
-  /// One entity.
+  /// Returns the schema of one entity.
   static func document(of entity: Entity) -> JSONObject {
     var properties: JSONObject = [
       "@ref": .object(["type": .string("string"), "readOnly": .bool(true)]),
@@ -107,7 +107,7 @@ enum JSONSchema {
 /// `/v1/entities`: the schema as JSON Schema.
 struct SchemaHandlers: Sendable {
   let schema: Schema
-  /// The document of all entities, made once: that of a large schema takes long.
+  /// The document of all entities, made once, because that of a large schema takes long.
   private let document: [UInt8]
 
   init(schema: Schema) {

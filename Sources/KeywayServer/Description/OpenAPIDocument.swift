@@ -13,9 +13,9 @@ struct OpenAPIDocument {
   private let schema: Schema
   private let routes: [Route]
   private let access: AccessControl
-  /// The answers that are problems, by the names under which operations refer to them.
+  /// The problem responses, by the names under which operations refer to them.
   private var problems = JSONObject()
-  /// These names, by status and codes.
+  /// The names of the problem responses, by status and codes.
   private var problemNames: [String: String] = [:]
 
   /// Creates the description of these routes on a server with this schema and these keys.
@@ -56,7 +56,7 @@ struct OpenAPIDocument {
     }
   }
 
-  /// The object of the file below these names; empty where there is none.
+  /// Returns the object of the file below these names, or an empty one if there is none.
   private static func object(_ names: String...) -> JSONObject {
     names.reduce(file) { $0[$1]?.asObject ?? JSONObject() }
   }
@@ -88,7 +88,7 @@ struct OpenAPIDocument {
 
   // MARK: Schemas
 
-  /// The schemas of the file and those of the entities.
+  /// Returns the schemas of the file and those of the entities.
   private func schemas() -> JSONObject {
     var schemas = Self.object("components", "schemas")
     var entities: [Value] = []
@@ -130,7 +130,7 @@ struct OpenAPIDocument {
     return path
   }
 
-  /// A part of a path, with the names that the server has for it.
+  /// Returns a parameter of a path, with the names that the server has for it.
   private func pathParameter(_ described: Value) -> Value {
     guard var parameter = described.asObject, var form = parameter["schema"]?.asObject else { return described }
     let words: [String]
@@ -162,7 +162,7 @@ struct OpenAPIDocument {
     return operation
   }
 
-  /// `OPTIONS`, which is alike everywhere.
+  /// Returns the operation `OPTIONS`, which is the same for all resources.
   private mutating func options(of route: Route, _ described: JSONObject) -> JSONObject {
     var headers: JSONObject = ["Allow": Self.reference("headers/Allow")]
     if route.acceptPatch != nil { headers["Accept-Patch"] = Self.reference("headers/Accept-Patch") }
@@ -176,7 +176,7 @@ struct OpenAPIDocument {
     return options
   }
 
-  /// The members of `x-added` for a method of a resource.
+  /// Returns the members of `x-added` for a method of a resource.
   private func added(to method: HTTPRequest.Method, of route: Route) -> [JSONObject] {
     var names: [String] = []
     if !route.isAlwaysServed { names.append("store") }
@@ -186,7 +186,7 @@ struct OpenAPIDocument {
     return (names + ["common"]).map { Self.object("x-added", $0) }
   }
 
-  /// The parameters of an operation. Those of one that also gives a stream say which of both takes them.
+  /// Returns the parameters of an operation. If the operation also has a stream, each says which of the two takes it.
   private static func parameters(_ plain: [Value], _ streamed: [Value]?) -> [Value] {
     guard let streamed else { return plain }
     let ofAnswer = plain.filter(isQuery).map { streamed.contains($0) ? $0 : noted($0, " Not of a stream.") }
@@ -202,7 +202,7 @@ struct OpenAPIDocument {
 
   // MARK: Answers
 
-  /// Answers with the headers that all have, and problems.
+  /// Returns responses with the headers that all responses have, and with problems.
   private mutating func responses(_ answers: JSONObject, _ codes: Set<ProblemCode>) -> JSONObject {
     var responses = JSONObject()
     for (status, answer) in answers.members {
@@ -214,14 +214,14 @@ struct OpenAPIDocument {
     return responses
   }
 
-  /// The headers of an answer, and those that all have.
+  /// Returns the headers of a response, with those that all responses have.
   private static func headers(_ described: JSONObject) -> Value {
     var headers = described
     for (name, header) in object("x-added", "common", "headers").members { headers[name] = header }
     return .object(headers)
   }
 
-  /// The problems of a list of codes and of such lists.
+  /// Returns the problems of a code, or of a list of codes and of such lists.
   private static func codes(_ list: Value?) -> Set<ProblemCode> {
     guard let list else { return [] }
     if let elements = list.asArray {
@@ -233,7 +233,7 @@ struct OpenAPIDocument {
     return [code]
   }
 
-  /// Problems by status, in order.
+  /// Returns problems by status, in ascending order.
   private static func byStatus(_ codes: Set<ProblemCode>) -> [(status: Int, codes: [ProblemCode])] {
     var byStatus: [Int: [ProblemCode]] = [:]
     for code in ProblemCode.allCases where codes.contains(code) {
@@ -242,7 +242,7 @@ struct OpenAPIDocument {
     return byStatus.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }
 
-  /// A reference to the answer with one of these problems, which operations share.
+  /// Returns a reference to the response with one of these problems, which operations share.
   private mutating func problem(_ codes: [ProblemCode], _ status: Int) -> Value {
     let words = codes.map(\.rawValue).joined(separator: ", ")
     let key = "\(status) \(words)"
@@ -268,10 +268,10 @@ struct OpenAPIDocument {
   }
 }
 
-/// `/v1/openapi.json`: what the server takes and gives, for programs that make clients, pages or tests of it.
+/// `/v1/openapi.json`: the description of the API, for programs that make clients, pages or tests from it.
 ///
-/// It describes its own row of the route table too, so it is written once the table is there. That is before the first
-/// request; from then on it stays as it is.
+/// The document also describes its own row of the route table, so it is written once the table exists. That is before
+/// the first request; after that it does not change.
 final class DescriptionHandler: Sendable {
   private let document = Locked<[UInt8]>([])
 
@@ -283,7 +283,7 @@ final class DescriptionHandler: Sendable {
     document.withLock { $0 = bytes }
   }
 
-  /// The document.
+  /// Responds with the document.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     return .response(.json(document.withLock { $0 }))
@@ -291,7 +291,7 @@ final class DescriptionHandler: Sendable {
 }
 
 extension ProblemCode {
-  /// The statuses that answers with it have: of a limit that one client has met, also 429.
+  /// The statuses of responses with this problem: for a limit that one client has reached, also 429.
   fileprivate var statuses: [HTTPResponse.Status] {
     switch self {
     case .tooManyStreams, .tooManyQueries: [.tooManyRequests, status]

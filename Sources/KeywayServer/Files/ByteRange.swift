@@ -1,14 +1,15 @@
-/// What a `Range` header asks for of a file (RFC 9110 §14).
+/// The part of a file that a `Range` header asks for (RFC 9110 §14).
 enum ByteRange: Equatable, Sendable {
-  /// All of it: there is no such header, it is none of one range of bytes, or not of this version of the file.
+  /// The whole file: there is no such header, it does not name one range of bytes, or it is for another version of the
+  /// file.
   case all
   /// These bytes.
   case part(Range<Int>)
   /// Bytes that the file does not have.
   case unsatisfiable
 
-  /// Reads a header for a file of `count` bytes. What is not understood counts as none, and so do several ranges, as
-  /// RFC 9110 §14.2 allows.
+  /// Reads a header for a file of `count` bytes. A header that is not understood counts as none, and so do several
+  /// ranges, as RFC 9110 §14.2 allows.
   init(_ header: String?, count: Int) {
     self = .all
     guard let header, let equals = header.firstIndex(of: "="),
@@ -27,15 +28,15 @@ enum ByteRange: Equatable, Sendable {
     self = start < count ? .part(start..<min(end, count - 1) + 1) : .unsatisfiable
   }
 
-  /// Digits alone, the greatest `Int` where they are more; nil for anything else.
+  /// Returns the number that digits stand for, or the greatest `Int` if it is larger; nil for anything else.
   private static func number(_ text: some StringProtocol) -> Int? {
     text.isDecimal ? Int(text) ?? .max : nil
   }
 }
 
-/// The media types of files, by the ends of their names: what a page is made of, and what it loads.
+/// The media types of files by the extensions of their names: the files of pages, and those that pages load.
 enum MediaType {
-  /// The type of a file that has no known one.
+  /// The type of a file without a known extension.
   static let unknown = "application/octet-stream"
 
   private static let byExtension: [Substring: String] = [
@@ -51,7 +52,7 @@ enum MediaType {
     "ogg": "audio/ogg", "wav": "audio/wav", "mp4": "video/mp4", "webm": "video/webm",
   ]
 
-  /// The type of a file of that name, whatever case its extension has.
+  /// Returns the type of a file by the extension of its name, ignoring case.
   static func of(_ name: String) -> String {
     guard let dot = name.lastIndex(of: ".") else { return unknown }
     return byExtension[Substring(name[name.index(after: dot)...].lowercased())] ?? unknown

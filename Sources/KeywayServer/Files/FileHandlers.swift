@@ -6,24 +6,25 @@ import Support
 
 /// The files for browsers: those of the program, and an application's own.
 ///
-/// They are for everybody, whatever token is sent, since none holds data.
+/// All clients may read them, whatever token they send, because no file holds data.
 package struct FileHandlers: Sendable {
-  /// Whether there are an application's own files.
+  /// True if the application has files of its own.
   let hasFolder: Bool
   private let currentFolder: Locked<PublicFolder?>
   private let hasConsole: Bool
   private let files: [String: BrowserFile]
   package let openFiles: OpenFiles
 
-  /// Files up to this size are read at once, and larger ones are sent from the disk.
+  /// The maximum size of a file that is read at once, in bytes. Larger files are sent from the disk.
   private static let readBytes = 32 << 10
   private static let consolePage = "console/index.html"
-  /// A page of the program loads what the program has, talks to its own server alone, and is framed by no page (CSP 3).
+  /// The policy for a page of the program: it loads only the files of the program, connects only to its own server, and
+  /// is not framed by any page (CSP 3).
   private static let policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; worker-src 'self'; "
     + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-  /// What the options name. Throws a `PublicFolder.Mistake`.
+  /// Creates handlers for the files that the options name. Throws a `PublicFolder.Mistake`.
   init(_ options: FileOptions) throws(PublicFolder.Mistake) {
     hasFolder = options.folder != FileOptions.none
     currentFolder = Locked(hasFolder ? try PublicFolder(path: options.folder) : nil)
@@ -32,11 +33,11 @@ package struct FileHandlers: Sendable {
     openFiles = OpenFiles(limits: options.openFiles)
   }
 
-  /// The application's own files; nil where there are none.
+  /// The application's own files; nil if it has none.
   private var folder: PublicFolder? { currentFolder.withLock { $0 } }
 
-  /// Serves the application's files from a folder that may be another one from now on, or stand elsewhere under the
-  /// same name. Where there were none at the start, there are none. Throws a `PublicFolder.Mistake`; then nothing
+  /// Serves the application's files from a folder, which may be a different one from now on, or a new one under the
+  /// same name. Does nothing if there was no folder at the start. Throws a `PublicFolder.Mistake`; then nothing
   /// changes.
   func serve(_ path: String) throws(PublicFolder.Mistake) {
     guard hasFolder, path != FileOptions.none else { return }
@@ -44,33 +45,33 @@ package struct FileHandlers: Sendable {
     currentFolder.withLock { $0 = folder }
   }
 
-  /// A file of the program that is always there.
+  /// Returns the handler of a file of the program that is always served.
   func library(_ name: String) -> Route.Handler {
     { [self] (request, _) throws(Problem) in .response(try file(named: name, request)) }
   }
 
-  /// `/`: the application's page, where it has one, and otherwise the console.
+  /// `/`: the application's page, if it has one, and otherwise the console.
   func front(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     if let folder, let entry = folder.entry([""]) { return .response(try response(entry, request, context)) }
     guard hasConsole else { throw Self.notFound }
     return .response(try file(named: Self.consolePage, request))
   }
 
-  /// `/console`: the way to the slash behind it.
+  /// `/console`: redirects to the path with a slash at the end.
   func consoleFolder(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     guard hasConsole else { return try published(request, context) }
     return .response(Response(status: .permanentRedirect, fields: [.location: "/console/"]))
   }
 
-  /// `/console/`, and what the console is made of.
+  /// `/console/`, and the files of the console.
   func console(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     guard hasConsole else { return try published(request, context) }
     let name = context[.file]
     return .response(try file(named: name.isEmpty ? Self.consolePage : "console/" + name, request))
   }
 
-  /// `/favicon.ico`, which a browser asks for with every page: the application's, where it has one, and otherwise an
-  /// answer that says for a day that there is none.
+  /// `/favicon.ico`, which browsers request with every page: the application's, if it has one, and otherwise a response
+  /// that says for a day that there is none.
   func icon(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     if let folder, let entry = folder.entry(context.target.segments) {
       return .response(try response(entry, request, context))
@@ -116,7 +117,7 @@ package struct FileHandlers: Sendable {
           + "the folder, or give it the folder's owner")
     case .exhausted: throw Problem(.overloaded, "no descriptor is left for a file")
     case .folder:
-      // With the slash its page's links lead to its own files.
+      // With the slash, the links of the page lead to the files of its own folder.
       let query = request.target.firstIndex(of: "?").map { request.target[$0...] } ?? ""
       return Response(status: .permanentRedirect, fields: [.location: context.target.path + "/\(query)"])
     case .file(let file):
@@ -138,13 +139,13 @@ package struct FileHandlers: Sendable {
     }
   }
 
-  /// The file, or the part of it that is asked for. Takes the descriptor where it is sent from the disk.
+  /// Returns the file, or the part of it that is requested. Takes the descriptor if the content is sent from the disk.
   private func content(
     of file: PublicFolder.File, _ descriptor: inout Int32?, _ request: borrowing Request
   ) throws(Problem) -> Response {
     var response = Response(status: .ok)
     var bytes = 0..<file.count
-    // A range is of one version of the file (RFC 9110 §13.1.5).
+    // A range applies to one version of the file (RFC 9110 §13.1.5).
     let isSameVersion = request.header(.ifRange).map { $0 == "\"\(file.tag)\"" } ?? true
     switch ByteRange(request.method == .get && isSameVersion ? request.header(.range) : nil, count: file.count) {
     case .all: break
@@ -169,7 +170,7 @@ package struct FileHandlers: Sendable {
     return response
   }
 
-  /// Those bytes of a file; fewer where it has been cut short since it was opened.
+  /// Returns bytes of a file, or fewer if it has been cut short since it was opened.
   private static func read(_ range: Range<Int>, of descriptor: Int32) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: range.count) { buffer, count in
       while count < range.count {
@@ -182,16 +183,16 @@ package struct FileHandlers: Sendable {
   }
 }
 
-/// Which files a server has for browsers.
+/// The files that a server has for browsers.
 package struct FileOptions: Sendable {
-  /// What `public` says where there is no folder.
+  /// The value of `public` if there is no folder.
   package static let none = "none"
 
-  /// Whether there is the console. `console`.
+  /// True if the console is served. `console`.
   package var console = true
   /// The folder of an application's own files, or `none`. `public`.
   package var folder = none
-  /// Bounds of those of them that are being sent. `files.open`, `files.openPerClient`.
+  /// The limits on the files of the folder that are being sent. `files.open`, `files.openPerClient`.
   package var openFiles = OpenFiles.Limits()
 
   /// The defaults.

@@ -3,33 +3,35 @@ import Glibc
 
 /// The folder of an application's own files, which the setting `public` names.
 ///
-/// A path is opened without reading it (`O_PATH`), then the kernel is asked where that has led: what is not below the
-/// folder, by whatever links, is not there. So no file can be put in its place in between, and no device is opened.
+/// A path is opened without reading it (`O_PATH`), then the kernel is asked where it has led. A file that is not below
+/// the folder, by whatever links, is treated as missing. So no file can be put in its place in between, and no device
+/// is opened.
 ///
 /// The kernel cannot say whether another name of the same file, a hard link, is outside of the folder. So a file with
-/// several names is served only if it has the same owner as the folder: who could link it there could as well copy it.
+/// several names is served only if it has the same owner as the folder: the owner could as well copy it there.
 final class PublicFolder: Sendable {
-  /// Why a folder cannot be served, in a sentence.
+  /// The reason why a folder cannot be served, in a sentence.
   struct Mistake: Error, CustomStringConvertible {
     let description: String
   }
 
-  /// A file of it that is open.
+  /// An open file of the folder.
   struct File {
     /// Its name in the last folder.
     let name: String
-    /// How many bytes it had when it was opened.
+    /// The size when the file was opened, in bytes.
     let count: Int
-    /// What an `ETag` says of it between the quotation marks: which file it is, its length, and when it was written.
+    /// The value of its `ETag` without the quotation marks: the identity of the file, its length, and the time when it
+    /// was written.
     let tag: String
-    /// For reading; the receiver closes it.
+    /// The descriptor for reading; the receiver closes it.
     let descriptor: Int32
   }
 
-  /// What stands under a path.
+  /// The entry that a path leads to.
   enum Entry {
     case file(File)
-    /// A folder with an `index.html`, asked for without a slash behind it.
+    /// A folder with an `index.html`, requested without a slash at the end.
     case folder
     /// A file that has other hard links, and another owner than the folder.
     case foreignLink
@@ -37,11 +39,11 @@ final class PublicFolder: Sendable {
     case exhausted
   }
 
-  /// Where it really is.
+  /// The real path of the folder.
   private let root: String
   private let owner: uid_t
 
-  /// Serves a folder that exists now.
+  /// Creates the public folder at a path. It must exist now.
   init(path: String) throws(Mistake) {
     guard let resolved = realpath(path, nil) else {
       throw Mistake(description: "public is \(path): \(String(cString: strerror(errno)))")
@@ -55,7 +57,8 @@ final class PublicFolder: Sendable {
     owner = status.st_uid
   }
 
-  /// What the segments of a path name, nil where there is nothing. An empty last one names the folder's `index.html`.
+  /// Returns the entry that the segments of a path name, or nil if there is none. An empty last segment names the
+  /// folder's `index.html`.
   func entry(_ segments: [String]) -> Entry? {
     var names = segments
     let namesFolder = names.last == ""
@@ -86,7 +89,8 @@ final class PublicFolder: Sendable {
     }
   }
 
-  /// A descriptor that only says where a path leads; nil where that is not a visible place of the folder.
+  /// Returns a descriptor that only identifies the place that a path leads to, or nil if that is not a visible place of
+  /// the folder.
   private func open(_ names: [String]) -> Int32? {
     let place = Glibc.open(([root] + names).joined(separator: "/"), keyway_open_path_only | O_CLOEXEC)
     guard place >= 0 else { return nil }
@@ -112,7 +116,8 @@ final class PublicFolder: Sendable {
       .allSatisfy { $0.first != UInt8(ascii: ".") }
   }
 
-  /// Whether a decoded segment can be a name of the folder: none that begins with a dot, and `..` least of all.
+  /// Returns true if a decoded segment can be a name in the folder: names that begin with a dot cannot, `..` least of
+  /// all.
   private static func isVisible(_ name: String) -> Bool {
     !name.isEmpty && name.utf8.first != UInt8(ascii: ".")
       && !name.utf8.contains { $0 == UInt8(ascii: "/") || $0 == 0 }

@@ -2,10 +2,11 @@ import DequeModule
 import HTTPServer
 import KeyValueModel
 
-/// The streams that follow the journal, and how far each has been notified. Without any input or output of its own.
+/// The streams that follow the journal, and how far each has been notified. The table does no input or output.
 ///
 /// A follower is with the others, which have received everything up to the front; or behind; or ahead, for a moment: it
-/// came with a cursor, or at a present, that the reader has not come to. One that is ahead and has asked waits.
+/// came with a cursor, or at a present, that the reader has not reached. A follower that is ahead and has asked for
+/// more waits.
 struct FollowerTable {
   private enum Place {
     case withOthers
@@ -14,19 +15,19 @@ struct FollowerTable {
   }
 
   private var places: [StreamID: Place] = [:]
-  /// Those who wait.
+  /// The followers that wait.
   private var waiting: Set<StreamID> = []
-  /// Up to where the followers that are with the others have received everything.
+  /// The revision up to which the followers that are with the others have received everything.
   private(set) var front: Revision = 0
 
   var isEmpty: Bool { places.isEmpty }
 
-  /// The present, before the first follower comes; where there are some, the front is theirs.
+  /// Sets the front to the present if there is no follower yet; otherwise the front is that of the followers.
   mutating func begin(at present: Revision) {
     if places.isEmpty { front = present }
   }
 
-  /// A follower begins that has received everything up to a revision.
+  /// Adds a follower that has received everything up to a revision.
   mutating func add(_ id: StreamID, deliveredUpTo revision: Revision) {
     places[id] = revision == front ? .withOthers : .elsewhere(delivered: revision)
   }
@@ -39,12 +40,13 @@ struct FollowerTable {
     }
   }
 
-  /// A follower misses what comes after a revision. Does nothing where there is no such follower.
+  /// Notes that a follower misses what comes after a revision. Does nothing if there is no such follower.
   mutating func beginLag(_ id: StreamID, lastNotified: Revision) {
     if places[id] != nil { places[id] = .elsewhere(delivered: lastNotified) }
   }
 
-  /// The others have received everything up to a revision. Gives the followers that need wait no longer.
+  /// Notes that the others have received everything up to a revision. Returns the followers that need not wait any
+  /// longer.
   mutating func advance(to revision: Revision) -> [StreamID] {
     front = revision
     var ready: [StreamID] = []
@@ -57,8 +59,8 @@ struct FollowerTable {
     return ready
   }
 
-  /// Up to where a follower has received everything that is not with the others; nil for one that is, or that waits
-  /// from now on.
+  /// Returns the revision up to which a follower that is not with the others has received everything; nil for a
+  /// follower that is with them, or that waits from now on.
   mutating func revisionToGoOnFrom(_ id: StreamID) -> Revision? {
     guard case .elsewhere(let delivered)? = places[id] else { return nil }
     guard delivered > front else { return delivered }
@@ -67,8 +69,8 @@ struct FollowerTable {
     return nil
   }
 
-  /// A follower has received everything up to a revision, which is not beyond the front. True where it is with the
-  /// others now.
+  /// Notes that a follower has received everything up to a revision, which is not beyond the front. Returns true if it
+  /// is with the others now.
   mutating func move(_ id: StreamID, to revision: Revision) -> Bool {
     let isWithOthers = revision == front
     places[id] = isWithOthers ? .withOthers : .elsewhere(delivered: revision)
@@ -76,8 +78,8 @@ struct FollowerTable {
   }
 }
 
-/// The last events of a feed as they were sent, for followers that are a little behind: a crowd that comes back
-/// together need not read the journal again, each for itself.
+/// The last events of a feed as they were sent, for followers that are a little behind: if many come back together,
+/// they need not each read the journal again.
 struct FeedTail {
   private var events: Deque<EventBytes> = []
   private var first: Revision = 0
@@ -104,8 +106,8 @@ struct FeedTail {
     byteCount = 0
   }
 
-  /// The events after a revision, no more once they have come to `bytes`, but at least one; nil where they are not all
-  /// known any more, or there are none.
+  /// Returns the events after a revision, no more once they have reached `bytes`, but at least one; nil if not all of
+  /// them are kept any more, or if there are none.
   func events(after revision: Revision, bytes: Int) -> [EventBytes]? {
     guard revision + 1 >= first, revision + 1 < first + Revision(events.count) else { return nil }
     var found: [EventBytes] = []

@@ -7,26 +7,27 @@ import Synchronization
 
 /// Sends the journal, transaction by transaction, to the streams that follow it.
 ///
-/// One reader, woken by each batch of commits, reads what is new once, writes it once, and posts it to one channel of
-/// the hub. A follower that is not with it, because it came with a cursor or reads slowly, receives the journal itself,
-/// a piece at a time, the next one when the hub has sent the last. Once it has come to where the reader is, it goes on
-/// with the others: both are decided under one lock, so that nothing is lost or doubled in between.
+/// One reader, woken by each batch of commits, reads new transactions once, encodes them once, and posts them to one
+/// channel of the hub. A follower that is not with the others, because it came with a cursor or reads slowly, receives
+/// the journal a piece at a time, the next one when the hub has sent the last. When it has reached the front, it
+/// continues with the others: both are decided under one lock, so that nothing is lost or sent twice in between.
 ///
-/// `state` is all that changes, under its lock, which is also held while something is posted, so that what is posted
-/// comes in order; never while the journal is read. It is taken while the registry's lock is held, and perhaps the
-/// publication's; never the other way round. The store's published state may be asked for within.
+/// `state` holds the followers and the last events, under its lock. The lock is also held while something is posted, so
+/// that events are posted in order; never while the journal is read. It is taken while the registry's lock is held, and
+/// perhaps the publication's; never the other way round. The store's published state may be read within.
 final class JournalFeed: Sendable {
   private struct State {
     var table = FollowerTable()
     var tail = FeedTail(byteLimit: JournalFeed.tailBytes)
   }
 
-  /// What is read and posted at a time.
+  /// The maximum number of records that are read and posted at a time; `batchBytes` is their maximum size in bytes.
   private static let batchRecords = 256
   private static let batchBytes = 262_144
-  /// What a follower that is behind is sent at a time, but for a transaction that is larger by itself.
+  /// The maximum size in bytes of what is sent at a time to a follower that is behind, except for a single transaction
+  /// that is larger.
   private static let pieceBytes = 65_536
-  /// What is kept as it was sent, for followers that are a little behind.
+  /// The maximum size in bytes of the events that are kept as they were sent, for followers that are a little behind.
   private static let tailBytes = 4 << 20
   /// The channel of all followers; a registry numbers its own from 1.
   private static let channel = ChannelID(0)
@@ -34,7 +35,7 @@ final class JournalFeed: Sendable {
   private let journal: any TransactionJournal
   private let services: StreamServices
   private let state = Locked(State())
-  /// Where the followers that are behind catch up, one after the other.
+  /// The queue on which followers that are behind catch up, one after the other.
   private let catchUps = DispatchQueue(label: "keyway.journal.catch-ups", qos: .utility)
 
   private let reader = DispatchQueue(label: "keyway.journal.feed", qos: .userInitiated)
@@ -42,7 +43,7 @@ final class JournalFeed: Sendable {
   private let isFollowed = Atomic(false)
   private let isReaderWoken = Atomic(false)
 
-  /// A feed that nobody follows yet.
+  /// Creates a feed without followers.
   init(journal: any TransactionJournal, services: StreamServices) {
     self.journal = journal
     self.services = services
@@ -53,13 +54,13 @@ final class JournalFeed: Sendable {
 
   // MARK: Following
 
-  /// Opens a stream that goes on from a cursor, or from the present. `present` gives the published revision, and is
-  /// asked once. Throws `too-many-streams` and `draining`.
+  /// Opens a stream that continues from a cursor, or from the present. `present` returns the published revision, and is
+  /// called once. Throws `too-many-streams` and `draining`.
   func open(
     _ cursor: String?, overflow: OverflowPolicy, for client: ClientAddress, present: () -> Revision
   ) throws(Problem) -> EventStream {
     try state.withLock { state throws(Problem) in
-      // Before the present is asked for: what is published after that wakes the reader.
+      // Set before `present` is called, because what is published after that wakes the reader.
       isFollowed.store(true, ordering: .sequentiallyConsistent)
       defer { isFollowed.store(!state.table.isEmpty, ordering: .sequentiallyConsistent) }
       let present = present()
@@ -82,7 +83,7 @@ final class JournalFeed: Sendable {
         for: client, prelude: prelude, channel: Self.channel, overflow: overflow,
         beginning: isBehind ? .behind : .position(StreamPosition.commit(delivered).rawValue))
       state.table.add(stream.id, deliveredUpTo: delivered)
-      // It has been woken for this, unless it could not read on then.
+      // The reader has been woken for this revision, unless it could not read on then.
       if state.table.front < present { wakeReader() }
       return stream
     }
@@ -90,7 +91,7 @@ final class JournalFeed: Sendable {
 
   // MARK: The live end
 
-  /// Everything up to a revision is published. Any thread; costs next to nothing.
+  /// Notes that everything up to a revision is published. May be called on any thread; costs next to nothing.
   func commitsWerePublished(upTo revision: Revision) {
     published.store(revision, ordering: .sequentiallyConsistent)
     if isFollowed.load(ordering: .sequentiallyConsistent) { wakeReader() }
@@ -118,8 +119,8 @@ final class JournalFeed: Sendable {
     }
   }
 
-  /// Posts the events that follow on a revision. Does nothing where the front is elsewhere: everybody has left, and
-  /// others have come.
+  /// Posts the events that follow a revision. Does nothing if the front is at another revision: all followers have
+  /// left, and others have come.
   private func deliver(_ events: [EventBytes], from front: Revision) throws(JournalError) {
     let ready = state.withLock { state -> [StreamID] in
       guard !state.table.isEmpty, state.table.front == front else { return [] }
@@ -130,8 +131,9 @@ final class JournalFeed: Sendable {
     for id in ready { catchUp(id) }
   }
 
-  /// What is next cannot be read. Where it never will be, everybody hears so and goes on behind it; otherwise the
-  /// streams end, and those that come back try again. True where there may be more to post.
+  /// Handles an error in reading the next transactions. If it is lasting, all followers are told so and continue after
+  /// these transactions; otherwise the streams end, and those that come back try again. Returns true if there may be
+  /// more to post.
   private func leap(over error: JournalError, from front: Revision, to target: Revision) -> Bool {
     let isForEver = error.isLasting
     let ready = state.withLock { state -> [StreamID] in
@@ -141,7 +143,7 @@ final class JournalFeed: Sendable {
         return []
       }
       state.tail.removeAll()
-      // A stream that misses this has received everything up to the front, and will meet the same obstacle there.
+      // A stream that misses this event has received everything up to the front, and will meet the same error there.
       let event = encoder.reset(.compacted, at: target, position: StreamPosition.commit(front + 1).rawValue)
       hub.post([.channel(Self.channel, event)], position: nil)
       return state.table.advance(to: target)
@@ -154,12 +156,12 @@ final class JournalFeed: Sendable {
 
   // The hub asks for what each has missed, once it has sent what came before.
 
-  /// Sends a stream that lags what it has missed, in its turn.
+  /// Sends a lagging stream what it has missed, after the streams that asked before it.
   func catchUp(_ id: StreamID) {
     catchUps.async { self.sendNextPiece(to: id) }
   }
 
-  /// Tells a stream the next piece of what it has missed, or that there is nothing.
+  /// Sends a stream the next piece of what it has missed, or tells it that there is nothing.
   private func sendNextPiece(to id: StreamID) {
     guard let (delivered, front, recent) = state.withLock({ nextPiece(for: id, &$0) }) else { return }
     do throws(JournalError) {
@@ -182,8 +184,9 @@ final class JournalFeed: Sendable {
     }
   }
 
-  /// Where a stream is and how far it can go on, with the events where they are still known as they were sent. Nil
-  /// where there is nothing to send: then it goes on with the others, or waits for them.
+  /// Returns the revision that a stream has reached and the one that it can continue to, with the events if they are
+  /// still kept as they were sent. Returns nil if there is nothing to send: then the stream continues with the others,
+  /// or waits for them.
   private func nextPiece(
     for id: StreamID, _ state: inout State
   ) -> (delivered: Revision, front: Revision, recent: [EventBytes]?)? {
@@ -208,7 +211,7 @@ final class JournalFeed: Sendable {
     hub.post([.catchUp(id, piece, isLast: isWithOthers)], position: nil)
   }
 
-  /// What a stream has missed cannot be read.
+  /// Handles an error in reading what a stream has missed.
   private func giveUp(_ error: JournalError, on id: StreamID, at delivered: Revision) {
     state.withLock { state in
       guard state.table.revisionToGoOnFrom(id) == delivered else { return }
@@ -220,14 +223,14 @@ final class JournalFeed: Sendable {
   }
 }
 
-/// Streams that follow the journal share its feed, which knows how far each of them is.
+/// Streams that follow the journal share its feed, which knows how far each of them has been notified.
 extension JournalFeed: Subscription {
   func describe(in body: inout JSONObject) {
     body["kind"] = .string("journal")
     body["observations"] = .integer(0)
   }
 
-  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on.
+  /// Notes that the reader of a stream is too slow, so that it misses everything from `firstMissed` on.
   func beginLag(_ id: StreamID, firstMissed: StreamPosition) {
     state.withLock { $0.table.beginLag(id, lastNotified: firstMissed.lastNotified) }
   }
@@ -249,7 +252,7 @@ struct JournalStreams: Sendable {
   let registry: StreamRegistry
   let feed: JournalFeed
 
-  /// Opens a stream that goes on from a cursor, or from the present. Throws `too-many-streams` and `draining`.
+  /// Opens a stream that continues from a cursor, or from the present. Throws `too-many-streams` and `draining`.
   func open(
     _ cursor: String?, overflow: OverflowPolicy, for client: ClientAddress, in store: Store
   ) throws(Problem) -> EventStream {
@@ -262,7 +265,7 @@ struct JournalStreams: Sendable {
 }
 
 extension JournalError {
-  /// Whether what could not be read will never be read.
+  /// True if what could not be read will never be readable.
   fileprivate var isLasting: Bool {
     switch self {
     case .compacted, .damaged: true
@@ -273,22 +276,22 @@ extension JournalError {
 
 /// The events of streams that follow the journal.
 extension EventEncoder {
-  /// A `transaction` event.
+  /// Appends a `transaction` event.
   fileprivate func appendTransaction(_ record: JournalRecord, to text: inout EventBuffer) throws(JournalError) {
     var data: [UInt8] = []
     try record.appendFeedText(to: &data)
     append("transaction", id: record.revision, to: &text) { $0.append(data) }
   }
 
-  /// The same, to be posted.
+  /// Returns a `transaction` event, to be posted.
   fileprivate func event(of record: JournalRecord) throws(JournalError) -> EventBytes {
-    // A transaction has its own bound, and cannot be told in parts.
+    // A transaction has its own limit, and cannot be sent in parts.
     var text = text(limit: .max)
     try appendTransaction(record, to: &text)
     return text.event(at: .commit(record.revision)) ?? EventBytes([])
   }
 
-  /// A `reset` and the cursor from which the stream goes on.
+  /// Returns a `reset` event, and the cursor from which the stream continues.
   fileprivate func reset(_ reason: Resumption.Reset, at revision: Revision, position: UInt64) -> EventBytes {
     posted(at: StreamPosition(rawValue: position)) { text in
       appendReset(reason, revision: revision, to: &text)
@@ -298,7 +301,7 @@ extension EventEncoder {
 }
 
 extension JournalRecord {
-  /// Appends the transaction as a JSON object; throws `damaged` where the record is none.
+  /// Appends the transaction as a JSON object. Throws `damaged` if the record is not a transaction.
   func appendFeedText(to bytes: inout [UInt8]) throws(JournalError) {
     do throws(StoredTextError) {
       let transaction = try self.transaction()

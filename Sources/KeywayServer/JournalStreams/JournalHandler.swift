@@ -10,11 +10,11 @@ struct JournalHandler: Sendable {
   let readings: Readings
   let limits: RequestLimits
 
-  /// What is read of the journal at a time.
+  /// The maximum number of records that are read at a time; `chunkBytes` is their maximum size in bytes.
   private static let chunkRecords = 512
   private static let chunkBytes = 1 << 20
 
-  /// The journal as a stream.
+  /// Responds with the journal as a stream.
   func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try context.checkParameters()
@@ -25,12 +25,12 @@ struct JournalHandler: Sendable {
     return .stream(stream, fields: .eventStream)
   }
 
-  /// The journal as lines, one a transaction.
+  /// Responds with the journal as lines, one for each transaction.
   func lines(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try context.checkParameters()
     let limit = try target.limit(in: 1...limits.journalRecords) ?? limits.journalRecords
-    // The disk is waited for, and much may be read.
+    // This waits for the disk, and may read much.
     return try readings.response(to: request, isLong: true) { [self] budget throws(Problem) in
       try lines(target, limit, budget)
     }
@@ -49,15 +49,16 @@ struct JournalHandler: Sendable {
     var bytes: [UInt8] = []
     var last = start
     if let error = try appendLines(to: &bytes, after: &last, through: present, limit, budget) {
-      // What was read before it was forgotten, or before what is damaged, is as good as any answer that is not full.
+      // Transactions that were read before the rest was compacted, or found to be damaged, make a response that is not
+      // full.
       if bytes.isEmpty { throw problem(error, cursor ?? store.cursor(start).description) }
     }
     let fields: HTTPFields = [.contentType: Negotiation.Form.lines.type, .keywayCursor: store.cursor(last).description]
     return Response(status: .ok, fields: fields, body: bytes)
   }
 
-  /// Appends the transactions after a revision, which becomes that of the last of them. Gives what stopped the reading
-  /// of the journal before its end; throws `overloaded`, and stops where the client has left.
+  /// Appends the transactions after a revision, and sets that to the revision of the last of them. Returns the error
+  /// that stopped the reading of the journal before its end; throws `overloaded`, and stops if the client has left.
   private func appendLines(
     to bytes: inout [UInt8], after last: inout Revision, through present: Revision, _ limit: Int,
     _ budget: ReadingBudget
@@ -78,7 +79,7 @@ struct JournalHandler: Sendable {
     return nil
   }
 
-  /// Appends some transactions. Gives how many, and whether there is nothing more to append.
+  /// Appends some transactions. Returns their number, and whether there is nothing more to append.
   private func appendChunk(
     to bytes: inout [UInt8], after last: inout Revision, through present: Revision, _ limit: Int
   ) throws(JournalError) -> (count: Int, isLast: Bool) {

@@ -3,49 +3,50 @@ package import HTTPServer
 import HTTPTypes
 import Support
 
-/// What is known of requests that came with an `Idempotency-Key`: a state machine without lock, clock or socket.
+/// The requests that came with an `Idempotency-Key`, and their responses: a state machine without a lock, clock or
+/// socket.
 ///
-/// A key is unknown, under way or answered. `begin` makes an unknown key one that is under way and gives `first`; the
-/// caller ends that with `keep`, which makes it answered, or with `abandon`, which makes it unknown again. An answered
-/// key becomes unknown by age alone: were it forgotten earlier, because others want the room, its retry would be
-/// applied a second time. So where the memory is full, or a client has its share of it (`ShareLimit`), `begin` refuses
-/// the new request, and the refusal goes to the one who asks.
+/// A key is unknown, under way or answered. `begin` puts an unknown key under way and returns `first`; the caller ends
+/// that with `keep`, which makes it answered, or with `abandon`, which makes it unknown again. An answered key becomes
+/// unknown only by age: if it were forgotten earlier to make room for others, its retry would be applied a second time.
+/// So if the memory is full, or a client has used its share of it (`ShareLimit`), `begin` refuses the new request, and
+/// the refusal goes to the client that sends it.
 package struct IdempotencyMemory: Sendable {
   /// The limits of the memory.
   package struct Limits: Sendable {
-    /// The most keys. `idempotency.keys`.
+    /// The maximum number of keys. `idempotency.keys`.
     package var keys = 100_000
-    /// The most bytes of keys and responses. `idempotency.bytes`.
+    /// The maximum size of keys and responses in bytes. `idempotency.bytes`.
     package var bytes = 67_108_864
-    /// How much of either one client may have, in percent. `idempotency.clientPercent`.
+    /// The share of either limit that one client may use, in percent. `idempotency.clientPercent`.
     package var clientPercent = 50
-    /// Seconds for which a response is remembered. `idempotency.seconds`.
+    /// The time for which a response is remembered, in seconds. `idempotency.seconds`.
     package var seconds: UInt64 = 3600
 
     /// The defaults.
     package init() {}
 
-    /// The most keys of one client.
+    /// The maximum number of keys of one client.
     package var clientKeys: Int { max(1, Int(Double(keys) * Double(clientPercent) / 100)) }
-    /// The most bytes of one client.
+    /// The maximum size of keys and responses of one client in bytes.
     package var clientBytes: Int { Int(Double(bytes) * Double(clientPercent) / 100) }
   }
 
-  /// What to do with a request.
+  /// The decision about a request.
   package enum Finding: Sendable {
     /// Carry it out, then `keep` its response or `abandon` the key.
     case first
-    /// Give the same response again.
+    /// Repeat the response.
     case answered(Response)
     /// A request with the key has no response yet.
     case underWay
     /// The key belongs to another request.
     case reused
-    /// There is no room for one more.
+    /// There is no room for another request.
     case full
-    /// The client has its share.
+    /// The client has used its share.
     case shareFull
-    /// The request alone is over a client's share of the bytes.
+    /// The request alone exceeds a client's share of the bytes.
     case tooLarge
   }
 
@@ -56,11 +57,11 @@ package struct IdempotencyMemory: Sendable {
 
   private struct Entry {
     let fingerprint: RequestFingerprint
-    /// For whom its response is made; nil for those who are asked no rule.
+    /// The viewer that the response is made for; nil if no rules apply to the requester.
     let viewer: ViewerMark?
-    /// Whose share it is part of; nil for what was restored.
+    /// The client whose share the entry is part of; nil for an entry that was restored.
     let client: ClientAddress?
-    /// What it counts; while it is under way, with the room that is held for its response.
+    /// The size that counts, in bytes; while the request is under way, with the room that is reserved for its response.
     var byteCount: Int
     var state: State
   }
@@ -70,45 +71,45 @@ package struct IdempotencyMemory: Sendable {
     var bytes = 0
   }
 
-  /// What a key costs besides its characters and the response: its digest, its places in the tables and the headers of
-  /// its arrays, roughly.
+  /// The approximate size of a key in bytes besides its characters and the response: its digest, its places in the
+  /// tables and the headers of its arrays.
   package static let overheadBytes = 512
-  /// The room that is held for the status and the fields of a response that is not there yet.
+  /// The size in bytes that is reserved for the status and the fields of a response that does not exist yet.
   package static let headBytes = 512
 
-  /// The bounds.
+  /// The limits.
   package let limits: Limits
   private let keyLimit: ShareLimit
   private let byteLimit: ShareLimit
-  /// Bytes of all keys with their responses, and of the room that is held for responses to come.
+  /// The size of all keys with their responses, and of the room that is reserved for responses to come, in bytes.
   package private(set) var byteCount = 0
-  /// Clients that have less than at the last look, because keys of theirs became unknown.
+  /// The clients that have less than at the last `takeRelieved`, because keys of theirs became unknown.
   private var relieved: Set<ClientAddress> = []
 
   private var entries: [IdempotencyKey: Entry] = [:]
-  /// The keys that are answered, oldest first; so they also expire in this order.
+  /// The answered keys, oldest first, which is also the order in which they expire.
   private var answered: Deque<IdempotencyKey> = []
   private var shares: [ClientAddress: Share] = [:]
-  /// What other nodes answered to requests whose key is under way here, too; at most one for each of those.
+  /// The responses of other nodes to requests whose key is under way here, too; at most one for each key.
   private var precedents: [IdempotencyKey: (response: Response, request: IdempotentRequest)] = [:]
-  /// The bytes of what was restored.
+  /// The size of what was restored, in bytes.
   private(set) var restoredByteCount = 0
 
-  /// A memory of nothing.
+  /// Creates an empty memory.
   package init(limits: Limits) {
     self.limits = limits
     keyLimit = ShareLimit(total: limits.keys, perClient: limits.clientKeys)
     byteLimit = ShareLimit(total: limits.bytes, perClient: limits.clientBytes)
   }
 
-  /// How many keys are remembered, those under way included.
+  /// The number of keys that are remembered, including those under way.
   package var keyCount: Int { entries.count }
 
-  /// The bytes that count for a client.
+  /// Returns the bytes that count for a client.
   package func byteCount(of client: ClientAddress) -> Int { shares[client]?.bytes ?? 0 }
 
-  /// A request of a client came, with a body of so many bytes: room for a response as long is held meanwhile. `now` is
-  /// in seconds, and never less than at the call before.
+  /// Begins a request of a client with a body of `bodyBytes` bytes; room for a response of the same length is reserved
+  /// meanwhile. `now` is in seconds, and never less than at the call before.
   mutating func begin(
     _ request: IdempotentRequest, from client: ClientAddress, bodyBytes: Int, at now: UInt64
   ) -> Finding {
@@ -135,8 +136,8 @@ package struct IdempotencyMemory: Sendable {
     return .first
   }
 
-  /// The request of a key that is under way was carried out: remembers its response. Where a body is longer than the
-  /// room that is left for it, the response is remembered without it.
+  /// Remembers the response to the request of a key that is under way, which was carried out. If the body is longer
+  /// than the room that is left for it, the response is remembered without it.
   package mutating func keep(_ response: Response, for key: IdempotencyKey, at now: UInt64) {
     guard let entry = underWay(key) else { return }
     precedents[key] = nil
@@ -151,7 +152,7 @@ package struct IdempotencyMemory: Sendable {
     setByteCount(of: key, to: Self.cost(of: key) + Self.byteCount(of: kept))
   }
 
-  /// Forgets the body of a response that was kept, and remembers the rest.
+  /// Forgets the body of a remembered response, and keeps the rest.
   mutating func dropBody(of key: IdempotencyKey) {
     guard case .answered(let response, let expiry)? = entries[key]?.state else { return }
     let kept = Self.withoutBody(response)
@@ -159,10 +160,10 @@ package struct IdempotencyMemory: Sendable {
     setByteCount(of: key, to: Self.cost(of: key) + Self.byteCount(of: kept))
   }
 
-  /// Remembers the response that was given `age` seconds ago, before a restart or by another node, for the oldest
-  /// response first. Whose request it was is not known, so it counts for all and for no client. One that
-  /// is too old, or there already, is passed over; where the key is under way, it is the precedent of its request.
-  /// Where the limits are lower than before, the oldest make room.
+  /// Remembers the response that was given `age` seconds ago, before a restart or by another node. Called for the
+  /// oldest response first. Its client is not known, so it counts for the whole memory and for no client. A response
+  /// that is too old, or already known, is ignored; if the key is under way, the response is the precedent of its
+  /// request. If the limits are lower than before, the oldest responses make room.
   mutating func restore(
     _ response: Response, for request: IdempotentRequest, age: UInt64, at now: UInt64
   ) {
@@ -178,7 +179,7 @@ package struct IdempotencyMemory: Sendable {
       guard !answered.isEmpty else { return }
       forgetOldest()
     }
-    // The clock may have gone back before the restart: no response expires before those that are older.
+    // The clock may have gone back before the restart: no response expires before older ones.
     var expiry = now + limits.seconds - age
     if let last = answered.last, case .answered(_, let latest)? = entries[last]?.state { expiry = max(expiry, latest) }
     entries[key] = Entry(
@@ -188,7 +189,7 @@ package struct IdempotencyMemory: Sendable {
     setByteCount(of: key, to: cost)
   }
 
-  /// Every response that is remembered, with its request and the seconds since it was given, oldest first.
+  /// Returns every remembered response, with its request and the seconds since it was given, oldest first.
   func remembered(at now: UInt64) -> [(request: IdempotentRequest, response: Response, age: UInt64)] {
     answered.compactMap { key in
       guard let entry = entries[key], case .answered(let response, let expiry) = entry.state, expiry > now else {
@@ -200,14 +201,14 @@ package struct IdempotencyMemory: Sendable {
     }
   }
 
-  /// What another node has answered to the request of a key that is under way; nil where it has not.
+  /// Returns the response of another node to the request of a key that is under way, or nil if there is none.
   func precedent(of request: IdempotentRequest) -> Response? {
     guard let found = precedents[request.key], found.request.fingerprint == request.fingerprint else { return nil }
     return Self.response(found.response, madeFor: found.request.viewer, to: request)
   }
 
-  /// The request of a key that is under way changed nothing here: when it is sent again, it is the first again, unless
-  /// another node has carried it out meanwhile. Then it has the response that this one gave.
+  /// Ends the request of a key that is under way and changed nothing here: when it is sent again, it is the first
+  /// again, unless another node has carried it out meanwhile. Then it has the response of that node.
   package mutating func abandon(_ key: IdempotencyKey, at now: UInt64) {
     guard underWay(key) != nil else { return }
     let precedent = precedents[key]
@@ -215,20 +216,20 @@ package struct IdempotencyMemory: Sendable {
     if let precedent { restore(precedent.response, for: precedent.request, age: 0, at: now) }
   }
 
-  /// Forgets what is too old.
+  /// Forgets the responses that are too old.
   package mutating func forgetExpired(at now: UInt64) {
     while let oldest = answered.first, case .answered(_, let expiry)? = entries[oldest]?.state, expiry <= now {
       forgetOldest()
     }
   }
 
-  /// The clients that have less than at the call before.
+  /// Returns the clients that have less than at the call before.
   mutating func takeRelieved() -> Set<ClientAddress> {
     defer { relieved = [] }
     return relieved
   }
 
-  /// The entry of a key, which must be under way.
+  /// Returns the entry of a key, which must be under way.
   private func underWay(_ key: IdempotencyKey) -> Entry? {
     guard let entry = entries[key], case .underWay = entry.state else {
       assertionFailure("'\(key.text)' is not under way")
@@ -237,7 +238,7 @@ package struct IdempotencyMemory: Sendable {
     return entry
   }
 
-  /// Only to be called while keys are answered.
+  /// Forgets the oldest answered key. Must only be called while there is one.
   private mutating func forgetOldest() {
     remove(answered.removeFirst())
   }
@@ -266,14 +267,14 @@ package struct IdempotencyMemory: Sendable {
     response.fields.reduce(response.body.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count }
   }
 
-  /// The response without the room that its body has to grow.
+  /// Returns the response without the spare capacity of its body.
   private static func trimmed(_ response: Response) -> Response {
     var response = response
     response.body = response.body.withUnsafeBufferPointer { Array($0) }
     return response
   }
 
-  /// The response that is given to a request, which was made for a viewer: whole, to one who may read the same.
+  /// Returns the response to a request, which was made for a viewer: in full only to a requester who may read the same.
   private static func response(
     _ response: Response, madeFor viewer: ViewerMark?, to request: IdempotentRequest
   ) -> Response {
@@ -287,7 +288,7 @@ package struct IdempotencyMemory: Sendable {
     return response
   }
 
-  /// What must always hold; stops the program where it does not. For tests.
+  /// Checks the invariants, and stops the program if one does not hold. For tests.
   package func checkInvariants() {
     let underWay = entries.values.filter { if case .underWay = $0.state { true } else { false } }
     precondition(entries.count == underWay.count + answered.count, "every key is under way or in the queue")

@@ -5,12 +5,12 @@ import Support
 
 /// The memory of idempotency keys, behind a lock, with a clock, and charged to the clients in the ledger.
 ///
-/// `contents` is all that changes. Its lock is held for a look-up or a change of the tables, never while a request is
-/// carried out; the ledger's is taken inside it, and no other.
+/// `contents` is the only mutable state. Its lock is held for a lookup or a change of the tables, never while a request
+/// is carried out; the ledger's lock is taken inside it, and no other.
 package final class IdempotencyStore: Sendable {
   fileprivate struct Contents {
     var memory: IdempotencyMemory
-    /// What the clients hold, by the ledger.
+    /// The memory that is reserved for each client in the ledger.
     var reservations: [ClientAddress: MemoryReservation] = [:]
   }
 
@@ -18,18 +18,18 @@ package final class IdempotencyStore: Sendable {
   private let ledger: MemoryLedger
   private let now: @Sendable () -> UInt64
 
-  /// A store without keys. `now` gives seconds that only grow.
+  /// Creates a store without keys. `now` returns seconds of a monotonic clock.
   package init(limits: IdempotencyMemory.Limits, ledger: MemoryLedger, now: @escaping @Sendable () -> UInt64) {
     contents = Locked(Contents(memory: IdempotencyMemory(limits: limits)))
     self.ledger = ledger
     self.now = now
   }
 
-  /// How many keys are remembered, and the bytes of them.
+  /// The number of keys that are remembered, and their size in bytes.
   var counts: (keys: Int, bytes: Int) { contents.withLock { ($0.memory.keyCount, $0.memory.byteCount) } }
 
-  /// What to do with a request of a client, which has a body of so many bytes. The clock is read under the lock, so
-  /// that it never seems to go back.
+  /// Begins a request of a client with a body of `bodyBytes` bytes, and returns what to do with it. The clock is read
+  /// under the lock, so that it never seems to go back.
   func begin(
     _ request: IdempotentRequest, from client: ClientAddress, bodyBytes: Int
   ) -> IdempotencyMemory.Finding {
@@ -48,8 +48,8 @@ package final class IdempotencyStore: Sendable {
     }
   }
 
-  /// The request of a client's key has its response: a success is remembered, and anything else, which changed nothing,
-  /// is not.
+  /// Ends the request of a client's key with its response: a success is remembered, and any other response, whose
+  /// request changed nothing, is not.
   func end(_ key: IdempotencyKey, of client: ClientAddress, with response: Response) {
     contents.withLock { [now, ledger] contents in
       guard response.status.kind == .successful else {
@@ -61,30 +61,30 @@ package final class IdempotencyStore: Sendable {
         try contents.charge(client, ledger)
       } catch {
         contents.memory.dropBody(of: key)
-        // What is left fits in the room that was held for it.
+        // The rest fits in the room that was reserved for it.
         try? contents.charge(client, ledger)
       }
       contents.relieve(ledger)
     }
   }
 
-  /// The request of a key was refused.
+  /// Ends the request of a key that was refused.
   func abandon(_ key: IdempotencyKey) {
     contents.withLock { [now, ledger] in $0.abandon(key, at: now(), ledger) }
   }
 
-  /// What another node has answered to a request that is under way here; nil where it has not.
+  /// Returns the response of another node to a request that is under way here, or nil if there is none.
   func precedent(of request: IdempotentRequest) -> Response? {
     contents.withLock { $0.memory.precedent(of: request) }
   }
 
-  /// Remembers responses that were kept with commits, oldest first; `present` is in milliseconds since 1970. They are
-  /// charged to `ClientAddress.unknown`, and where the ledger has no room for them they are remembered all the same.
+  /// Remembers responses that were stored with commits, oldest first; `present` is in milliseconds since 1970. They are
+  /// charged to `ClientAddress.unknown`, and are remembered even if the ledger has no room for them.
   func restore(_ attachments: [StoredAttachment], at present: Int64) {
     contents.withLock { [now, ledger] contents in
       for attachment in attachments where PassedAttachment.mayHaveKey(attachment.bytes) {
-        // Of clocks that say anything: what was written in the future has no age, and what is older than can be counted
-        // is too old.
+        // Clocks may be wrong: a response from the future has the age 0, and one whose age is too large for a number is
+        // too old.
         let (age, isTooOld) = present.subtractingReportingOverflow(attachment.milliseconds)
         guard !isTooOld || present < attachment.milliseconds,
           let stored = StoredResponse(PassedAttachment.rest(of: attachment.bytes)), let request = stored.request
@@ -97,8 +97,8 @@ package final class IdempotencyStore: Sendable {
     }
   }
 
-  /// The responses that are remembered of commits up to one, oldest first, as they are kept with commits; `present` is
-  /// in milliseconds since 1970.
+  /// Returns the remembered responses of commits up to one, oldest first, in the form in which they are stored with
+  /// commits; `present` is in milliseconds since 1970.
   func kept(upTo last: Cursor, at present: Int64) -> [StoredAttachment] {
     let remembered = contents.withLock { [now] in $0.memory.remembered(at: now()) }
     return remembered.compactMap { request, response, age in
@@ -111,7 +111,7 @@ package final class IdempotencyStore: Sendable {
     }
   }
 
-  /// Forgets what is too old, also when no request comes.
+  /// Forgets the responses that are too old, even if no request comes.
   func sweep() {
     contents.withLock { [now, ledger] contents in
       contents.memory.forgetExpired(at: now())
@@ -121,7 +121,7 @@ package final class IdempotencyStore: Sendable {
 }
 
 extension IdempotencyStore.Contents {
-  /// Has the ledger say of a client what the memory says.
+  /// Reserves in the ledger what the memory holds for a client.
   fileprivate mutating func charge(_ client: ClientAddress, _ ledger: MemoryLedger) throws(MemoryRefusal) {
     let bytes = memory.byteCount(of: client) + (client == .unknown ? memory.restoredByteCount : 0)
     if let reservation = reservations[client] {
@@ -132,14 +132,14 @@ extension IdempotencyStore.Contents {
     }
   }
 
-  /// Gives back what became free.
+  /// Releases in the ledger what became free.
   fileprivate mutating func relieve(_ ledger: MemoryLedger) {
     for client in memory.takeRelieved() { try? charge(client, ledger) }
   }
 
   fileprivate mutating func abandon(_ key: IdempotencyKey, at now: UInt64, _ ledger: MemoryLedger) {
     memory.abandon(key, at: now)
-    // What another node has answered is remembered in its place.
+    // The response of another node is remembered in its place.
     try? charge(.unknown, ledger)
     relieve(ledger)
   }

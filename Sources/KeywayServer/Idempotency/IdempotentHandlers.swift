@@ -5,16 +5,16 @@ import Store
 
 /// `Idempotency-Key`: makes a retried `POST` apply once (draft-ietf-httpapi-idempotency-key-header).
 ///
-/// It stands around every `POST` that writes, between the route and its handler, which knows nothing of it: a retry is
-/// recognised before anything is looked up that may have changed since, and every response passes by here on its way
+/// It wraps every `POST` that writes, between the route and its handler, which does not know of it: a retry is
+/// recognized before anything is looked up that may have changed since, and every response passes through it on its way
 /// out.
 struct IdempotentHandlers: Sendable {
   let store: IdempotencyStore
   let registry: PrometheusRegistry
-  /// The objects that retries are answered about.
+  /// The store of the objects that repeated responses are about.
   let objects: Store
 
-  /// A handler that carries out a `POST` with `handle`, or gives the response again that it was given before.
+  /// Returns a handler that carries out a `POST` with `handle`, or repeats the response that was given before.
   func once(_ handle: @escaping Route.Handler) -> Route.Handler {
     { (request, context) throws(Problem) in
       guard let header = request.header(.idempotencyKey) else { return try handle(request, context) }
@@ -38,12 +38,12 @@ struct IdempotentHandlers: Sendable {
     }
   }
 
-  /// Returns the response of another node to a request with a key that is under way here; nil if there is none.
+  /// Returns the response of another node to a request with a key that is under way here, or nil if there is none.
   func precedent(in context: RequestContext) -> Response? {
     context.idempotency.flatMap { store.precedent(of: $0) }.map { replayed($0, context) }
   }
 
-  /// The response to give again; nil where the request is the first with its key, which is under way from now on.
+  /// Returns the response to repeat, or nil if the request is the first with its key, which is under way from now on.
   private func begin(
     _ request: IdempotentRequest, from client: ClientAddress, bodyBytes: Int
   ) throws(Problem) -> Response? {
@@ -71,14 +71,15 @@ struct IdempotentHandlers: Sendable {
     }
   }
 
-  /// A response that is given again, which says so; without content where that may not be read any more.
+  /// Returns a response to repeat, marked as repeated, and without content if that may not be read any more.
   private func replayed(_ response: Response, _ context: RequestContext) -> Response {
     var response = mayStillRead(response, context) ? response : response.ofWhatMayNotBeRead()
     response.fields[.idempotencyReplayed] = "true"
     return response
   }
 
-  /// Whether who asks, and was given a response, may read now what it is about. What is gone was told before.
+  /// Returns true if the requester may now read what the response is about. Objects that no longer exist do not count:
+  /// the requester was told of them before.
   private func mayStillRead(_ response: Response, _ context: RequestContext) -> Bool {
     guard let viewer = context.viewer, !response.body.isEmpty else { return true }
     let state = objects.snapshot.state
@@ -89,11 +90,12 @@ struct IdempotentHandlers: Sendable {
       let record = state.record(owner),
       let path = try? objects.schema.resolve(context[.keyPath], from: record.entity)
     else { return true }
-    // A link on the way may lead to what may not be read.
+    // A link in the key path may lead to an object that may not be read.
     return GuardedReader(state, for: viewer).value(of: owner, at: path) == state.value(of: owner, at: path)
   }
 
-  /// The response, with the key's fate tied to it, whether or not there is still a client to receive it.
+  /// Returns the response, which also ends the request of the key, whether or not there is still a client to receive
+  /// it.
   private func watched(
     _ response: HandlerResponse, _ key: IdempotencyKey, of client: ClientAddress
   ) -> HandlerResponse {
@@ -118,7 +120,8 @@ struct IdempotentHandlers: Sendable {
 }
 
 extension Response {
-  /// What is left of a response to a write for who may not read what was written: the same, without content and tag.
+  /// Returns the response to a write for a requester who may not read what was written: the same, without content and
+  /// entity tag.
   func ofWhatMayNotBeRead() -> Response {
     var response = self
     response.body = []
@@ -128,7 +131,7 @@ extension Response {
     return response
   }
 
-  /// The objects that a response to a `POST` is about, which was made in a context.
+  /// Returns the objects that a response to a `POST`, made in a context, is about.
   fileprivate func subjects(_ context: RequestContext) -> [Reference] {
     if let id = context.route.position(of: .id) {
       return Reference(entity: context[.entity], id: context.target.segments[id]).map { [$0] } ?? []

@@ -3,29 +3,29 @@ package import HTTPServer
 import HTTPTypes
 import Support
 
-/// A request that is to apply once, however often it is sent.
+/// A request that is applied once, however often it is sent.
 struct IdempotentRequest: Sendable {
-  /// What the client calls it.
+  /// The key that the client gave it.
   let key: IdempotencyKey
-  /// What it is, so that its response is never given to another request with the same key.
+  /// The fingerprint of the request, so that its response is never given to another request with the same key.
   let fingerprint: RequestFingerprint
-  /// For whom its response is made; nil for those who are asked no rule.
+  /// The viewer that the response is made for; nil if no rules apply to the requester.
   var viewer: ViewerMark?
 }
 
-/// The key of an `Idempotency-Key` header: what a client calls a request that it may have to send again. The same text
-/// of two identities is two keys.
+/// The key of an `Idempotency-Key` header: the client's name for a request that it may have to send again. The same
+/// text from two identities is two keys.
 package struct IdempotencyKey: Hashable, Sendable {
-  /// The most characters of a key.
+  /// The maximum number of characters in a key.
   package static let maximumLength = 255
 
   /// The characters, without the quotation marks and backslashes of the header.
   package let text: String
-  /// Whose key it is; nil where that is not known.
+  /// The identity that the key belongs to; nil if it is not known.
   package let owner: IdentityMark?
 
-  /// The key of a header's text, or `malformed-query`. A String of Structured Fields (RFC 9651 §3.3.3), as the draft
-  /// wants it, or bare, as many clients send it: `"a-1"` and `a-1` are one key.
+  /// Reads the key from the text of a header, or throws `malformed-query`. It is a String of Structured Fields (RFC
+  /// 9651 §3.3.3), as the draft requires, or bare, as many clients send it: `"a-1"` and `a-1` are one key.
   package init(_ header: String, of owner: IdentityMark? = nil) throws(Problem) {
     let field = header.trimmingSpaces()
     let text = field.hasPrefix("\"") ? Self.unquoted(field) : field
@@ -40,7 +40,7 @@ package struct IdempotencyKey: Hashable, Sendable {
     self.owner = owner
   }
 
-  /// What stands between the quotation marks; nil where they, or what is escaped, are not as they should be.
+  /// Returns the text between the quotation marks, or nil if these, or what is escaped, are not valid.
   private static func unquoted(_ field: String) -> String? {
     var rest = field.utf8.dropFirst()
     var bytes: [UInt8] = []
@@ -59,20 +59,20 @@ package struct IdempotencyKey: Hashable, Sendable {
   }
 }
 
-/// What makes two requests the same: a digest of everything of a write that its outcome depends on.
+/// A digest of everything in a write that its outcome depends on. Requests with the same digest are the same.
 ///
-/// It is SHA-256, of which no two texts with one digest are known: the response to one request is never given to
-/// another. It is worked out on the thread of the request, and has the same length for every body.
+/// It is a SHA-256, for which no collision is known: the response to one request is never given to another. It is
+/// computed on the thread of the request, and has the same length for every body.
 package struct RequestFingerprint: Hashable, Sendable {
-  /// The header fields that a write heeds.
+  /// The header fields that a write depends on.
   private static let names: [HTTPField.Name] = [.contentType, .ifMatch, .ifNoneMatch, .keywayWriter, .keywayLifetime]
 
-  /// How many bytes it has.
+  /// The length of the digest in bytes.
   package static let byteCount = SHA256.byteCount
 
   private let digest: SIMD4<UInt64>
 
-  /// The fingerprint of a request that arrived.
+  /// Creates the fingerprint of a request that arrived.
   package init(_ request: borrowing Request) {
     var head = "\(request.method.rawValue) \(request.target)\n"
     for name in Self.names {
@@ -82,7 +82,7 @@ package struct RequestFingerprint: Hashable, Sendable {
     self.init(head: head, body: request.body())
   }
 
-  /// The fingerprint of a head, whose end can be told from the body, and a body.
+  /// Creates the fingerprint of a head, whose end can be told from the body, and a body.
   package init(head: String, body: [UInt8]) {
     var hash = SHA256()
     var head = head
@@ -91,7 +91,7 @@ package struct RequestFingerprint: Hashable, Sendable {
     self.init(hash)
   }
 
-  /// The fingerprint of a head and a body that were kept as they were sent, one behind the other.
+  /// Creates the fingerprint of a head and a body that were kept as they were sent, one after the other.
   init(ofRequest bytes: [UInt8]) {
     var hash = SHA256()
     hash.update(bytes)
@@ -102,13 +102,13 @@ package struct RequestFingerprint: Hashable, Sendable {
     digest = hash.finalize().withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
   }
 
-  /// A fingerprint that was written down; nil where there are more or fewer bytes.
+  /// Reads a stored fingerprint, or returns nil if there are more or fewer bytes.
   init?(bytes: some Collection<UInt8>) {
     guard bytes.count == Self.byteCount else { return nil }
     digest = Array(bytes).withUnsafeBytes { $0.loadUnaligned(as: SIMD4<UInt64>.self) }
   }
 
-  /// Adds the bytes of the digest to others.
+  /// Appends the bytes of the digest.
   func append(to bytes: inout [UInt8]) {
     withUnsafeBytes(of: digest) { bytes.append(contentsOf: $0) }
   }

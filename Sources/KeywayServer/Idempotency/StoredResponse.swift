@@ -2,34 +2,34 @@ package import HTTPServer
 import HTTPTypes
 import KeyValueModel
 
-/// The response to a request with an `Idempotency-Key`, or to a write that a node has passed on, as it is kept with its
-/// commit: a retry after a restart finds it exactly where the commit is found too.
+/// The response to a request with an `Idempotency-Key`, or to a write that a node has forwarded, as it is stored with
+/// its commit: a retry after a restart finds it exactly if the commit is found too.
 ///
-/// It is written on the writer's thread, so its form is one that costs little more than copying: a byte that names the
-/// form, the mark of the key's owner and that of the viewer for whom the response is made, where the form says so, the
-/// key behind its length and the digest of the request where there is a key, the status, the fields behind their
-/// number, each name and value behind its length, and the body, which is the rest. Lengths and the status are numbers
-/// of four bytes, the least significant first.
+/// It is encoded on the writer's thread, so its form costs little more than copying: a byte that names the form; the
+/// mark of the key's owner and that of the viewer for whom the response is made, if the form says so; the key after its
+/// length and the digest of the request, if there is a key; the status; the fields after their number, each name and
+/// value after its length; and the body, which is the rest. Lengths and the status are numbers of four bytes, the least
+/// significant first.
 package struct StoredResponse {
-  /// The client's key with what it is of; nil where it sent none.
+  /// The client's key with the request that it belongs to; nil if the client sent none.
   let request: IdempotentRequest?
   package let response: Response
 
-  /// What a response begins with whose key belongs to no identity. The form before it is JSON, and begins with `[`.
+  /// The first byte of a response whose key belongs to no identity. The earlier form is JSON, and begins with `[`.
   private static let form: UInt8 = 1
-  /// What one begins with whose key belongs to an identity.
+  /// The first byte of a response whose key belongs to an identity.
   private static let ownedForm: UInt8 = 2
   /// The first byte of a response without a key. 3 and 16 are forms of `PassedAttachment`.
   private static let keylessForm: UInt8 = 4
   /// The first byte of a response whose key belongs to an identity, and which was made for a viewer.
   private static let viewedForm: UInt8 = 5
-  /// What one begins with whose key belongs to no identity, and which was made for a viewer.
+  /// The first byte of a response whose key belongs to no identity, and which was made for a viewer.
   private static let strangersForm: UInt8 = 6
   /// The forms of sessions: see `SessionChange`.
   private static let sessionForms: ClosedRange<UInt8> = 7...8
   private static let forms = [form, ownedForm, keylessForm, viewedForm, strangersForm]
 
-  /// Whether one that begins with this byte may have a key.
+  /// Returns true if a response that begins with this byte may have a key.
   static func mayHaveKey(_ form: UInt8) -> Bool {
     form != keylessForm && !sessionForms.contains(form)
   }
@@ -39,7 +39,7 @@ package struct StoredResponse {
     self.response = response
   }
 
-  /// The response that was written down in this form or the one before; nil where it is neither.
+  /// Reads a response that was stored in this form or the earlier one, or returns nil if it is in neither.
   init?(_ bytes: [UInt8]) {
     guard let form = bytes.first, Self.forms.contains(form) else {
       self.init(json: bytes)
@@ -87,7 +87,7 @@ package struct StoredResponse {
     return IdempotentRequest(key: key, fingerprint: fingerprint, viewer: viewer)
   }
 
-  /// The response as it is kept.
+  /// The response in the form in which it is stored.
   var bytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(512 + response.body.count)
@@ -140,8 +140,8 @@ package struct StoredResponse {
 
   // MARK: The form before
 
-  /// The response of a JSON array: key, request, status, fields and body, where request and body have a character for
-  /// each byte.
+  /// Reads the response in a JSON array: key, request, status, fields and body. The request and the body have a
+  /// character for each byte.
   private init?(json text: [UInt8]) {
     guard let value = try? Value(json: text, depthLimit: 4), case .array(let parts) = value, parts.count == 5,
       case .string(let key) = parts[0], let key = try? IdempotencyKey(key),

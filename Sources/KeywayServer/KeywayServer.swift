@@ -6,56 +6,57 @@ package import Logging
 package import Store
 import Support
 
-/// The whole server put together: a store, its streams, and the HTTP side of both.
+/// The whole server: a store, its streams, and the HTTP side of both.
 ///
-/// Order of life: the parts are made from the inside out and serve as soon as the initializer returns; `drain` ends
-/// them from the outside in, once.
+/// Life cycle: the parts are made from the inside out and serve as soon as the initializer returns; `drain` ends them
+/// from the outside in, once.
 package final class KeywayServer: Sendable {
-  /// Everything that can be set.
+  /// The settings of a server.
   package struct Configuration: Sendable {
     /// The address to listen on, or `unix:` and the path of a socket.
     package var host = "127.0.0.1"
-    /// The port; 0 takes a free one. A socket has none.
+    /// The port; 0 takes a free one. A socket file has none.
     package var port: UInt16 = 8080
-    /// Names under which the server answers besides its address and the loopback names.
+    /// The names under which the server answers besides its address and the loopback names.
     package var names: [String] = []
-    /// Bounds of the store.
+    /// The limits of the store.
     package var store = StoreLimits()
-    /// Bounds of HTTP and the streams' connections.
+    /// The limits of HTTP and of the streams' connections.
     package var server = ServerLimits()
-    /// Bounds of what clients may make the process hold.
+    /// The limits on the memory that clients may make the process use.
     package var memory = MemoryLimits()
-    /// Bounds of what streams observe.
+    /// The limits on what streams observe.
     package var streams = StreamLimits()
-    /// Bounds of fetches.
+    /// The limits on fetches.
     package var pages = PageStore.Limits()
-    /// Bounds of what one request may ask for.
+    /// The limits on what one request may ask for.
     package var requests = RequestLimits()
-    /// Bounds of what is remembered of requests with an `Idempotency-Key`.
+    /// The limits on what is remembered of requests with an `Idempotency-Key`.
     package var idempotency = IdempotencyMemory.Limits()
 
-    /// The options of the server's node: its dealings with other servers that have the same objects. A journal that
-    /// several servers share wants options of the module `Cluster`.
+    /// The options of the server's node, which deals with other servers that have the same objects. A journal that
+    /// several servers share requires options of the module `Cluster`.
     package var node: any NodeOptions = SingleNode.Options()
-    /// Bounds of waiting for a revision that a request names.
+    /// The limits on waiting for a revision that a request names.
     package var waits = RevisionWaits.Limits()
-    /// Who may ask.
+    /// The settings that say who may use the server.
     package var access = AccessOptions()
-    /// Which files are served.
+    /// The files that are served.
     package var files = FileOptions()
 
-    /// Which requests the access log tells of. `log.access`.
+    /// The requests that the access log reports. `log.access`.
     package var accessLog = AccessLogLevel.off
-    /// True to write the `sub` of the identity that asked into those lines. `log.accessIdentities`.
+    /// True if those lines have the `sub` of the identity that sent the request. `log.accessIdentities`.
     package var accessLogIdentities = false
 
-    /// After how many seconds without it a condition counts as ended. `log.conditionSeconds`.
+    /// The number of seconds without an occurrence after which a condition counts as ended. `log.conditionSeconds`.
     package var conditionSeconds = 60
 
     /// The defaults.
     package init() {}
 
-    /// After how many seconds of silence a stream is sent a heartbeat, and what `open` says of it. `heartbeat.seconds`.
+    /// The number of seconds of silence after which a stream is sent a heartbeat, as announced by `open`.
+    /// `heartbeat.seconds`.
     package var heartbeatSeconds: Int {
       get { server.heartbeatSeconds }
       set {
@@ -64,7 +65,7 @@ package final class KeywayServer: Sendable {
       }
     }
 
-    /// The most bytes of what one commit does to a stream, or a stream begins with. `streams.eventBytes`.
+    /// The maximum size in bytes of what one commit does to a stream, or a stream begins with. `streams.eventBytes`.
     package var eventBytes: Int {
       get { streams.eventBytes }
       set {
@@ -73,14 +74,14 @@ package final class KeywayServer: Sendable {
       }
     }
 
-    /// The bounds of HTTP with what `access.streams` says of one client.
+    /// The limits of HTTP, with the limit of `access.streams` for one client.
     fileprivate var limits: ServerLimits {
       var limits = server
       if access.streams > 0 { limits.streamsPerAddress = min(limits.streamsPerAddress, access.streams) }
       return limits
     }
 
-    /// The bounds of the store with what `streams.resumeSeconds` says of its leases, and its shares of `memory.bytes`.
+    /// The limits of the store, with leases that last `streams.resumeSeconds`, and its shares of `memory.bytes`.
     fileprivate var storeLimits: StoreLimits {
       var limits = store
       let shares = MemoryShares(memory)
@@ -90,7 +91,7 @@ package final class KeywayServer: Sendable {
       return limits
     }
 
-    /// The most steps that one request may take to read, or to open its live queries. `request.steps`.
+    /// The maximum number of steps that one request may take to read, or to open its live queries. `request.steps`.
     package var requestSteps: Int {
       get { requests.steps }
       set {
@@ -99,8 +100,8 @@ package final class KeywayServer: Sendable {
       }
     }
 
-    /// The number of threads that serve requests, of those that write to streams, and of those for long requests, which
-    /// are two at least; 0 for one a core. `http.threads`.
+    /// The number of threads that serve requests, of those that write to streams, and of those for long requests, of
+    /// which there are at least two; 0 for one per core. `http.threads`.
     package var threads: Int {
       get { server.threads }
       set {
@@ -109,7 +110,7 @@ package final class KeywayServer: Sendable {
       }
     }
 
-    /// The most long requests that wait for a thread; one client has a quarter. `requests.waiting`.
+    /// The maximum number of long requests that wait for a thread; one client may have a quarter. `requests.waiting`.
     package var waitingRequests: Int {
       get { requests.waiting }
       set {
@@ -118,7 +119,7 @@ package final class KeywayServer: Sendable {
       }
     }
 
-    /// The most fetches that are kept; one client has a sixteenth. `fetch.pages`.
+    /// The maximum number of fetches that are kept; one client may have a sixteenth. `fetch.pages`.
     package var keptFetches: Int {
       get { pages.fetches }
       set {
@@ -128,7 +129,7 @@ package final class KeywayServer: Sendable {
     }
   }
 
-  /// Where the objects are.
+  /// The store of the objects.
   package let store: Store
   private let schemaText: String?
   private let parts: ServerParts
@@ -137,12 +138,13 @@ package final class KeywayServer: Sendable {
   private let http: Server
   private let housekeeper: Housekeeper
 
-  /// Starts serving the store of a journal; without one, an empty store in memory. One that has records is not ready
-  /// before `recover`; one that has none is filled by `prepare` before the first connection is accepted. Connections
-  /// are accepted from `socket`; without one, from the address and port of the configuration, which are bound before
-  /// anything is written. `schemaText` is the text of the schema, to which a journal is taken that was written under
-  /// another. The access log is written to `log`; without one there is none. `now` gives the seconds, which only grow,
-  /// by which pages and idempotency keys age. Throws an `HTTPServerError`, a `StoreError`, or what `prepare` throws.
+  /// Starts serving the store of a journal; without one, an empty store in memory. A store whose journal has records is
+  /// not ready before `recover`; one whose journal has none is filled by `prepare` before the first connection is
+  /// accepted. Connections are accepted from `socket`; without one, from the address and port of the configuration,
+  /// which are bound before anything is written. `schemaText` is the text of the schema, to which a journal that was
+  /// written under another schema is brought. The access log is written to `log`; without one there is none. `now`
+  /// returns seconds of a monotonic clock, by which pages and idempotency keys age. Throws an `HTTPServerError`, a
+  /// `StoreError`, or what `prepare` throws.
   package init(
     schema: Schema, schemaText: String? = nil, configuration: Configuration, logger: Logger,
     journal: (any TransactionJournal)? = nil, socket: ListeningSocket? = nil, log: LogOutput? = nil,
@@ -193,7 +195,7 @@ package final class KeywayServer: Sendable {
     accessLog = log.map {
       AccessLogger(configuration.accessLog, namesIdentities: configuration.accessLogIdentities, output: $0)
     }
-    // The journal is not asked again: others that write to it may have begun it meanwhile.
+    // The journal is not checked again: others that write to it may have begun it meanwhile.
     if case .serving = store.condition {
       _ = try Self.recover(parts, schemaText)
       try prepare(store)
@@ -252,7 +254,8 @@ package final class KeywayServer: Sendable {
     }
   }
 
-  /// Returns what takes over the responses that were kept with commits, and the sessions that these began and ended.
+  /// Returns a function that restores the responses that were kept with commits, and the sessions that these began and
+  /// ended.
   private static func restoring(_ parts: ServerParts) -> @Sendable ([StoredAttachment]) -> Void {
     { [idempotency = parts.idempotency, node = parts.node, sessions = parts.access.sessions] attachments in
       let now = SystemClock.epochMilliseconds
@@ -273,20 +276,20 @@ package final class KeywayServer: Sendable {
     }
   }
 
-  /// A random word that tells a new store's cursors from those of any other.
+  /// Returns a random word that tells a new store's cursors from those of any other.
   package static func makeEpoch() -> String {
     Identifiers.makeEpoch(random: UInt64.random(in: .min ... .max))
   }
 
-  /// Reads the journal, where there is something in it; meanwhile every request is answered `store-unavailable`.
-  /// `report` is called with how far that has come. Gives remarks for the operator; throws a `StoreError`.
+  /// Reads the journal, if there is something in it; meanwhile every request is answered `store-unavailable`. `report`
+  /// is called with the progress. Returns remarks for the operator; throws a `StoreError`.
   package func recover(report: @escaping (RecoveryProgress) -> Void) throws -> [String] {
     guard case .recovering = store.condition else { return [] }
     defer { parts.node.start(store) }
     return try Self.recover(parts, schemaText, report: report)
   }
 
-  /// Has the store read its journal, and take over from now on what other nodes append to it, if there are any.
+  /// Makes the store read its journal, and follow from now on what other nodes append to it, if there are any.
   private static func recover(
     _ parts: ServerParts, _ schemaText: String?, report: @escaping (RecoveryProgress) -> Void = { _ in }
   ) throws -> [String] {
@@ -300,35 +303,36 @@ package final class KeywayServer: Sendable {
   /// Reads the keys of tokens again.
   package func reloadKeys() { parts.access.reloadKeys(always: true) }
 
-  /// Takes over what a running server can: `log.access`, `access.requestsPerSecond`, `access.rateClients`, and
-  /// `public`, which is opened anew also under the same name. Throws where that is no folder; then nothing changes.
+  /// Applies the settings that a running server can change: `log.access`, `access.requestsPerSecond`,
+  /// `access.rateClients`, and `public`, which is opened again even under the same name. Throws if that is not a
+  /// folder; then nothing changes.
   package func reload(_ configuration: Configuration) throws {
     try parts.files.serve(configuration.files.folder)
     accessLog?.set(configuration.accessLog)
     rates.set(configuration.access.rates)
   }
 
-  /// From now on `/readyz` is 503 `draining`, while all else goes on: for balancers that are to send nothing more here
-  /// before `drain` begins.
+  /// Makes `/readyz` respond 503 `draining` from now on, while everything else goes on: for load balancers that are to
+  /// stop sending requests here before `drain` begins.
   package func announceDraining() { parts.readiness.announceDraining() }
 
   /// The port that is listened on.
   package var port: UInt16 { http.port }
 
   /// Ends the server: new requests are refused, every stream gets `bye` and is ended, requests under way are answered.
-  /// What has not ended within the seconds is cut: streams a little earlier, so that there is time left for the
-  /// requests that waited for them. Takes longer only if a thread of the server is held up.
+  /// Streams and requests that have not ended within the seconds are cut: streams a little earlier, so that there is
+  /// time left for the requests that waited for them. Takes longer only if a thread of the server is blocked.
   package func drain(seconds: Int = 8) {
     let budget = Duration.seconds(seconds)
     let deadline = ContinuousClock.now + budget
-    // From here on requests are answered `draining`, but for those of operators.
+    // From here on requests are answered `draining`, except for those of operators.
     parts.readiness.beginDraining()
     parts.node.beginDraining()
     store.holdLeases()
     parts.hub.drain(until: deadline - min(.seconds(1), budget / 2))
     http.stop(until: deadline)
     parts.node.stop()
-    // Nobody waits any more for what is still being worked out.
+    // No request waits any more for what is still being computed.
     parts.readings.stop()
     parts.hub.stop()
     store.close()
@@ -336,7 +340,7 @@ package final class KeywayServer: Sendable {
 
   // MARK: Conditions and metrics
 
-  /// Notes what becomes of a store.
+  /// Notes a change in the condition of the store.
   private static func note(_ notice: StoreNotice, _ node: any Node, _ conditions: ConditionLog) {
     node.note(notice)
     switch notice {
@@ -350,8 +354,8 @@ package final class KeywayServer: Sendable {
     }
   }
 
-  /// Has it written down what was counted of conditions, and which of them last; how many lines of the log were lost;
-  /// and the open connections.
+  /// Registers the metrics of conditions (how often each occurred, and whether it is active), of lost lines of the log,
+  /// and of open connections.
   private static func collect(
     _ conditions: ConditionLog, _ log: LogOutput?, _ http: Server, in registry: PrometheusRegistry
   ) {
@@ -367,7 +371,7 @@ package final class KeywayServer: Sendable {
 }
 
 extension Condition {
-  /// A request was refused because its client asks too often.
+  /// A request was refused because its client sends too many.
   static let rate = Condition(
     "rate", "requests are refused: their clients ask more often than access.requestsPerSecond allows")
   /// The store takes no writes.
@@ -380,13 +384,13 @@ extension Condition {
   /// Snapshots cannot be written.
   fileprivate static let snapshots = Condition(
     "snapshots", "no snapshot can be written: the next start will take long, and old records stay", level: .error)
-  /// What a peer keeps of the journal cannot be written.
+  /// A peer cannot write the part of the journal that it keeps.
   fileprivate static let cache = Condition(
     "cache", "what this node keeps of the journal cannot be written: its next start reads all from the database",
     level: .warning)
 }
 
-/// Passes commits on to the streams, and then to the requests that wait for them.
+/// Publishes commits to the streams, and then to the requests that wait for them.
 private struct NodePublisher: StorePublisher {
   let streams: Streams
   let node: any Node
@@ -400,9 +404,9 @@ private struct NodePublisher: StorePublisher {
   }
 }
 
-/// Lets go, every second, of what is remembered of requests and has become too old or too large, also when no request
-/// comes; ends what is to end by itself; reads keys that have changed, and ends the streams of those who are no longer
-/// known.
+/// Performs the periodic work of the server, even if no request comes: forgets what is remembered of requests and has
+/// become too old or too large, ends what is to end by itself, reads keys that have changed, and ends the streams of
+/// owners that are no longer valid.
 private final class Housekeeper: Sendable {
   /// Short enough that a stream ends within a second after the token that it was opened with.
   private static let interval = DispatchTimeInterval.milliseconds(500)
@@ -415,7 +419,7 @@ private final class Housekeeper: Sendable {
     (self.parts, self.rates) = (parts, rates)
   }
 
-  /// Begins, and goes on for as long as there is an owner.
+  /// Begins, and continues for as long as there is an owner.
   func start() {
     queue.asyncAfter(deadline: .now() + Self.interval) { [weak self] in
       guard let self else { return }
@@ -438,15 +442,15 @@ private final class Housekeeper: Sendable {
   }
 }
 
-/// Which release of Keyway this is.
+/// The release of Keyway.
 package enum Release {
-  /// The version (semver.org), as `/v1/status` and `keyway --version` tell it.
+  /// The version (semver.org), as `/v1/status` and `keyway --version` report it.
   package static let version = "0.1.0"
 }
 
 /// Identifiers of stores and objects.
 private enum Identifiers {
-  /// Six letters and digits, first a letter: two stores have the same one once in a billion times.
+  /// Returns six letters and digits, first a letter: two stores have the same ones once in a billion times.
   static func makeEpoch(random: UInt64) -> String {
     let letters = Array("abcdefghijkmnpqrstuvwxyz")
     let characters = letters + Array("23456789")
@@ -460,8 +464,8 @@ private enum Identifiers {
     return word
   }
 
-  /// A UUID of version 7 (RFC 9562 §5.7): begins with the time, so that ids grow. It has no form for a time before
-  /// 1970: that is 1970.
+  /// Returns a UUID of version 7 (RFC 9562 §5.7), which begins with the time, so that ids grow. The form cannot express
+  /// a time before 1970; 1970 takes its place.
   static func makeUUIDv7(milliseconds: Int64, random: (UInt64, UInt64)) -> String {
     let high = UInt64(max(0, milliseconds)) << 16 | 0x7000 | (random.0 & 0x0FFF)
     let low = 0x8000_0000_0000_0000 | (random.1 & 0x3FFF_FFFF_FFFF_FFFF)

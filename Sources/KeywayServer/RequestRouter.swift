@@ -5,7 +5,7 @@ import Logging
 import Store
 import Support
 
-/// Finds the route of a request, has it answered, makes a response of every problem, and counts what was answered.
+/// Finds the route of a request, has it answered, turns every problem into a response, and counts the responses.
 final class RequestRouter: RequestHandler, Sendable {
   private let store: Store
   private let table: RouteTable
@@ -19,10 +19,10 @@ final class RequestRouter: RequestHandler, Sendable {
   private let conditions: ConditionLog
   private let logger: Logger
   private let readiness: Readiness
-  /// The value of `Vary` in answers that depend on the `Accept` of their requests (RFC 9110 §12.5.5). No handler sets
-  /// it.
+  /// The value of `Vary` in responses that depend on the `Accept` of their requests (RFC 9110 §12.5.5). No handler sets
+  /// the field.
   private static let negotiated = "Accept"
-  /// Requests whose path has no route.
+  /// The counts of requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
 
   /// Creates the router to the resources of a table, which `placement` answers for.
@@ -37,7 +37,7 @@ final class RequestRouter: RequestHandler, Sendable {
     identification = Identification(access: admission.access, origins: origins, readiness: readiness)
   }
 
-  /// Writes down how many requests were answered, by route and status.
+  /// Writes to a registry how many requests were answered, by route and status.
   func export(to registry: PrometheusRegistry) {
     for route in table.routes { route.counts.export(to: registry) }
     otherCounts.export(to: registry)
@@ -45,11 +45,11 @@ final class RequestRouter: RequestHandler, Sendable {
 
   // MARK: RequestHandler
 
-  /// Answers a request; the one place that catches problems, and that counts.
+  /// Answers a request. This is the only place that catches problems, and that counts.
   func handle(_ request: borrowing Request) -> HandlerResponse {
     let watch = Stopwatch()
-    // What is not said to be judged by a newer state was judged by this one; where another node passes the request on,
-    // by that one's, which may be newer: its client has seen that.
+    // A request was judged by this state unless the response names a newer one. If another node forwards the request,
+    // it was judged by that node's state, which may be newer, and which its client has seen.
     let revision = request.header(.keywayRequest) == nil ? store.revision : nil
     var route: Route?
     var requester = Requester.anybody(nil)
@@ -71,18 +71,18 @@ final class RequestRouter: RequestHandler, Sendable {
   /// Everything that is needed to finish and count a response.
   private struct Answer: Sendable {
     let method: HTTPRequest.Method
-    /// Where the request came from.
+    /// The address that the request came from.
     let address: ClientAddress
     let counts: RequestCounts
-    /// True if it depends on what the request accepts.
+    /// True if the response depends on the `Accept` of the request.
     let isNegotiated: Bool
-    /// The page that a stream is for, if one becomes the answer.
+    /// The origin of the page that a stream is for, if the response becomes one.
     let origin: String?
-    /// The owner of a stream, if one becomes the answer.
+    /// The owner of a stream, if the response becomes one.
     let owner: StreamOwner?
     /// True for an anonymous request while tokens are enabled.
     let isUnknown: Bool
-    /// The revision of the store when the request began; nil where another node says so of itself.
+    /// The revision of the store when the request began; nil if another node reports its own.
     let revision: Revision?
     /// The time since the request came.
     let watch: Stopwatch
@@ -100,11 +100,11 @@ final class RequestRouter: RequestHandler, Sendable {
       return .deferred { completion in
         start(
           completion.preparing { [self] response in
-            // It is handled once more.
+            // The request is handled once more.
             if response.retry != nil { return response }
             var response = response
             settle(&response, answer)
-            // Who has left is refused too, and nothing is full for that.
+            // A client that has left is refused too, but not because anything is full.
             if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.address) }
             return response
           } willStream: { [self] stream, fields in
@@ -114,7 +114,7 @@ final class RequestRouter: RequestHandler, Sendable {
     }
   }
 
-  /// Makes the response that is sent of a handler's, and counts it.
+  /// Turns a handler's response into the one that is sent, and counts it.
   private func settle(_ response: inout Response, _ answer: borrowing Answer) {
     if answer.isUnknown { AccessControl.hide(in: &response) }
     answer.counts.count(answer.method, status: response.status, after: answer.watch)
@@ -122,7 +122,7 @@ final class RequestRouter: RequestHandler, Sendable {
     name(answer.revision, in: &response.fields)
   }
 
-  /// The fields of a stream that has become the answer.
+  /// Counts a stream that has become the response, and returns its fields.
   private func begun(_ stream: EventStream, _ fields: HTTPFields, _ answer: Answer) -> HTTPFields {
     answer.counts.count(answer.method, status: .ok, after: answer.watch)
     if let owner = answer.owner { registry.own(stream.id, owner) }
@@ -133,7 +133,7 @@ final class RequestRouter: RequestHandler, Sendable {
     return fields
   }
 
-  /// Says by which state a request was judged, where that was not said.
+  /// Names the revision by which a request was judged, if the response does not.
   private func name(_ revision: Revision?, in fields: inout HTTPFields) {
     guard let revision, !fields.contains(.keywayCursor) else { return }
     fields[.keywayCursor] = store.cursor(revision).description
@@ -153,7 +153,7 @@ final class RequestRouter: RequestHandler, Sendable {
     let target = try Target(request.target)
     guard let route = table.route(target.segments) else {
       try rates.take(request.client)
-      // A bad token is one whatever it is sent for.
+      // An invalid token is refused whatever it is sent for.
       _ = try identification.requester(of: request, nil, host: host)
       throw Problem(.notFound, "nothing is served under this path")
     }
@@ -165,7 +165,8 @@ final class RequestRouter: RequestHandler, Sendable {
     }
   }
 
-  /// Finds out who sends a request to a resource, and what carries it out. Throws for a request that no node answers.
+  /// Identifies the sender of a request to a resource, and the action that carries it out. Throws for a request that no
+  /// node answers.
   private func resolve(
     _ request: borrowing Request, _ route: Route, _ target: Target, host: String?, _ requester: inout Requester
   ) throws(Problem) -> RequestContext {
@@ -177,7 +178,7 @@ final class RequestRouter: RequestHandler, Sendable {
       if !route.isUnlimited, !request.isHandledAgain { try rates.take(request.client) }
       throw error
     }
-    // From here on shares and limits are those of the identity, from whatever address it comes.
+    // From here on shares and limits are those of the identity, whatever its address.
     if let mark = requester.mark { request.note(client: mark.client) }
     if let subject = requester.subject { request.note(subject: subject) }
     if !route.isUnlimited, !request.isHandledAgain { try rates.take(request.client) }
@@ -196,9 +197,9 @@ final class RequestRouter: RequestHandler, Sendable {
       parameters: route.parameterNames(method, isStream))
   }
 
-  /// Returns the name that a request is for: that of a target in absolute form, which must be the `Host` too, since
-  /// whatever passes the request on may go by either (RFC 9112 §3.2.2). Throws `misdirected-request` for one that is
-  /// none of this server's.
+  /// Returns the name that a request is for: that of a target in absolute form, which must equal `Host`, because
+  /// intermediaries may use either (RFC 9112 §3.2.2). Throws `misdirected-request` for a name that this server does not
+  /// have.
   private func host(of request: borrowing Request) throws(Problem) -> String? {
     let (authority, header) = (Target.authority(of: request.target), request.header(.hostName))
     if let authority, let header, !HostNames.isSame(authority, header, isSecure: Target.isSecure(request.target)) {
@@ -212,7 +213,7 @@ final class RequestRouter: RequestHandler, Sendable {
     return host
   }
 
-  /// Returns the answer to `OPTIONS`, a preflight among them.
+  /// Returns the response to `OPTIONS`, including preflights.
   private func capabilities(of route: Route, for request: borrowing Request) -> Response {
     var fields: HTTPFields = [.allow: route.allow]
     fields[.acceptPatch] = route.acceptPatch
@@ -224,13 +225,14 @@ final class RequestRouter: RequestHandler, Sendable {
     return Response(status: .noContent, fields: fields)
   }
 
-  /// A problem says which request it is of, and what is sent, whether it may be read by the page that asked.
+  /// Adds the id of the request to a problem, and the fields that let the page of an allowed origin read the response.
   func finish(_ response: inout Response, of request: RequestID, from origin: () -> String?) {
     response.name(request)
     if !origins.isEmpty { origins.add(to: &response.fields, for: origin()) }
   }
 
-  /// Answers what the server refuses before there is a request, and what it cannot answer afterwards.
+  /// Returns the response to a fault: one that the server finds before there is a request, or one that prevents a
+  /// response.
   func response(to fault: RequestFault) -> Response {
     var response = problem(of: fault)
     name(store.revision, in: &response.fields)
@@ -267,7 +269,7 @@ extension Response {
     body.removeLast(2)
     var member = Array(#","requestId":"#.utf8)
     member.appendJSONString(request.text)
-    // The answer of another node, to which the request was passed on, says so already.
+    // The response of another node, to which the request was forwarded, has the member already.
     if !body.suffix(member.count).elementsEqual(member) { body += member }
     body += "}\n".utf8
   }

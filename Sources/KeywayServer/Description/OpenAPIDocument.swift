@@ -152,7 +152,7 @@ struct OpenAPIDocument {
     operation["x-problems"] = nil
     operation["x-stream-parameters"] = nil
     if access.isOn, route.audience.wantsToken, !(access.options.openMetrics && route.audience == .operators) {
-      // Without the first choice, which is no token.
+      // Without the first alternative, which allows requests without a token.
       operation["security"] = .array(Array((Self.file["security"]?.asArray ?? []).dropFirst()))
     }
     let own = Self.parameters(described["parameters"]?.asArray ?? [], described["x-stream-parameters"]?.asArray)

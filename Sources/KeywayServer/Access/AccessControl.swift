@@ -102,7 +102,7 @@ package final class AccessControl: Sendable {
           return try verifier.verify(token.text, now: now())
         })
     } catch .absent {
-      throw Self.refusal("the Authorization header is not 'Bearer' with a token")
+      throw Self.refusal("the Authorization header is not 'Bearer' followed by a token")
     } catch {
       throw Self.refusal("the token \(error.reason)")
     }
@@ -141,7 +141,7 @@ package final class AccessControl: Sendable {
 
   /// The problem `unauthenticated` for a request without a token that needs one.
   static var unauthenticated: Problem {
-    Problem(.unauthenticated, "this is not for those without a token").with(.wwwAuthenticate, "Bearer")
+    Problem(.unauthenticated, "this is not available without a token").with(.wwwAuthenticate, "Bearer")
   }
 
   /// Turns the response to a request without a token into one that asks for a token, if the response to another

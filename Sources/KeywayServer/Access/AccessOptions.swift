@@ -59,7 +59,7 @@ package struct AccessOptions: Sendable {
       return
     }
     throw AccessError(
-      "host is \(host), beyond the loopback, and there are no keys: all who reach the port could read and write "
+      "host is \(host), beyond the loopback, but no keys are set: anyone who can reach the port could read and write "
         + "everything. Set access.keys, or access.open to true if that is intended")
   }
 }

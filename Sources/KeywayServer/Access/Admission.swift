@@ -16,7 +16,7 @@ package struct Admission: Sendable {
     let requester = context.requester
     guard !requester.isAdmin else { return }
     if requester.mayFollow, !context.route.audience.hasNodes {
-      throw Problem(.forbidden, "this identity is for nodes that follow this server (access.nodes), and nothing else")
+      throw Problem(.forbidden, "this identity may only follow this server, as a node (access.nodes)")
     }
     switch context.route.audience {
     case .everybody, .visitors: break
@@ -63,7 +63,7 @@ package struct Admission: Sendable {
 
   private func refusal(of requester: Requester) -> Problem {
     requester.identity == nil
-      ? AccessControl.unauthenticated : Problem(.forbidden, "this is for admins (access.admin)")
+      ? AccessControl.unauthenticated : Problem(.forbidden, "only admins may do this (access.admin)")
   }
 }
 

@@ -27,10 +27,10 @@ package struct KeySet: Sendable {
     do {
       value = try Value(json: bytes, depthLimit: 16)
     } catch {
-      throw KeyDefect("it is no JSON: \(error)")
+      throw KeyDefect("it is not valid JSON: \(error)")
     }
     guard case .object(let set) = value, case .array(let keys)? = set["keys"] else {
-      throw KeyDefect("it is no JWK Set: an object with a list 'keys' (RFC 7517 §5)")
+      throw KeyDefect("it is not a JWK Set, which is an object with an array 'keys' (RFC 7517 §5)")
     }
     holdsSecret = keys.contains { key in
       if case .object(let key) = key { key["k"] != nil || key["d"] != nil } else { false }
@@ -64,7 +64,7 @@ package struct KeySet: Sendable {
   private static func entry(_ value: Value) throws(KeyDefect) -> Entry {
     guard case .object(let key) = value else { throw KeyDefect("it is not an object") }
     guard let name = key["alg"]?.asString, let algorithm = SigningAlgorithm(rawValue: name) else {
-      throw KeyDefect("its 'alg' is none of \(SigningAlgorithm.names)")
+      throw KeyDefect("its 'alg' is not one of \(SigningAlgorithm.names)")
     }
     if let use = key["use"], use.asString != "sig" { throw KeyDefect("its 'use' is not 'sig'") }
     var id: String?
@@ -82,13 +82,13 @@ package struct KeySet: Sendable {
   ) throws(KeyDefect) -> VerificationKey {
     func bytes(_ name: String) throws(KeyDefect) -> [UInt8] {
       guard let bytes = key[name]?.asString.flatMap(Base64URL.bytes), !bytes.isEmpty else {
-        throw KeyDefect("its '\(name)' is no base64url text")
+        throw KeyDefect("its '\(name)' is not base64url text")
       }
       return bytes
     }
     func require(_ type: String, _ curve: String? = nil) throws(KeyDefect) {
       guard key["kty"]?.asString == type, key["crv"]?.asString == curve else {
-        throw KeyDefect("\(algorithm.rawValue) wants 'kty' \(type)" + (curve.map { " and 'crv' \($0)" } ?? ""))
+        throw KeyDefect("\(algorithm.rawValue) requires 'kty' \(type)" + (curve.map { " and 'crv' \($0)" } ?? ""))
       }
     }
     switch algorithm {

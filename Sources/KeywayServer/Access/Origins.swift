@@ -22,7 +22,7 @@ struct Origins: Sendable {
   init(_ origins: [String]) throws(AccessError) {
     for origin in origins where !Self.isOrigin(origin) {
       throw AccessError(
-        "access.origins: '\(origin)' is no origin, such as https://app.example.org or http://localhost:3000")
+        "access.origins: '\(origin)' is not an origin such as https://app.example.org or http://localhost:3000")
     }
     allowed = Set(origins.map { $0.lowercased() })
   }

@@ -89,7 +89,8 @@ final class RequestRateLimiter: Sendable {
     guard limit > 0 else { return }
     // The clock is read under the lock, so that it never seems to go back.
     guard rates.withLock({ [now] rates in rates.take(client, at: now()) }) else {
-      throw Problem(.tooManyRequests, "there are more than \(limit) requests a second (access.requestsPerSecond)")
+      throw Problem(
+        .tooManyRequests, "this client sends more than \(limit) requests per second (access.requestsPerSecond)")
     }
   }
 

@@ -70,7 +70,7 @@ package final class Revocations: Sendable {
       try takeChangesOfOthers()
       let (isNew, count) = times.withLock { ($0[revocation.key] == nil, $0.count) }
       guard !isNew || count < limit else {
-        throw Problem(.overloaded, "there are as many revocations as access.revocations allows; lift some first")
+        throw Problem(.overloaded, "the maximum number of revocations is reached (access.revocations); lift some first")
       }
       try carryOut { () throws(JournalError) in
         try journal.setRevocation(of: revocation.subject, to: revocation.milliseconds)
@@ -212,7 +212,7 @@ struct RevocationHandlers: Sendable {
     try context.checkParameters()
     let subject = context[.sub]
     guard subject.utf8.count <= TokenVerifier.maximumSubjectBytes else {
-      throw Problem(.invalidValue, "the sub in the path has at most \(TokenVerifier.maximumSubjectBytes) bytes")
+      throw Problem(.invalidValue, "the sub in the path is longer than \(TokenVerifier.maximumSubjectBytes) bytes")
     }
     return subject
   }
@@ -223,11 +223,11 @@ struct RevocationHandlers: Sendable {
     var body = JSONObject()
     if !request.body().isEmpty { body = try Body.object(of: request) }
     for (name, _) in body.members where name != "before" {
-      throw Problem(.invalidValue, "'\(name)' is no member of a revocation; it has before")
+      throw Problem(.invalidValue, "'\(name)' is not a member of a revocation; its only member is 'before'")
     }
     guard let before = body["before"] else { return SystemClock.epochMilliseconds }
     guard case .string(let text) = before, text.utf8.count > 10, let instant = RFC3339Instant(text) else {
-      throw Problem(.invalidValue, "before wants a date and time of RFC 3339 such as 2026-03-01T09:30:00Z")
+      throw Problem(.invalidValue, "before must be a date and time of RFC 3339 such as 2026-03-01T09:30:00Z")
     }
     // Rounded up, so that no token is let in that should be refused.
     return instant.seconds * 1_000 + Int64((instant.nanoseconds + 999_999) / 1_000_000)
@@ -246,6 +246,6 @@ struct RevocationHandlers: Sendable {
   }
 
   private static func unknown(_ subject: String) -> Problem {
-    Problem(.notFound, "there is no revocation of '\(subject)'")
+    Problem(.notFound, "the tokens of '\(subject)' are not revoked")
   }
 }

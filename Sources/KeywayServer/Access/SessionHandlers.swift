@@ -15,7 +15,7 @@ struct SessionHandlers: Sendable {
   func begin(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     guard request.header(.authorization) != nil, let identity = context.requester.identity else {
-      throw Problem(.unauthenticated, "a session begins with 'Authorization: Bearer' and a token")
+      throw Problem(.unauthenticated, "to begin a session, send 'Authorization: Bearer' and a token")
         .with(.wwwAuthenticate, "Bearer")
     }
     try readiness.check()
@@ -30,7 +30,7 @@ struct SessionHandlers: Sendable {
       return Self.mapping(forwarded) { response in
         guard response.status.kind == .successful else { return response }
         guard let secret = response.fields[.setCookie].flatMap(SessionCookie.secret(set:)) else {
-          return Problem(.leaderUnreachable, "the answer of the leader has no session; try again").response
+          return Problem(.leaderUnreachable, "the response of the leader has no session; try again").response
         }
         return answer(secret)
       }

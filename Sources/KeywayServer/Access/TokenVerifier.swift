@@ -114,19 +114,19 @@ package enum TokenDefect: Error, Hashable, Sendable {
   package var reason: String {
     switch self {
     case .absent: "is missing"
-    case .malformed: "is no signed JWT"
-    case .unknownKey: "is signed with no key of this server, or by another algorithm than that key's"
-    case .forged: "has a signature that is not right"
+    case .malformed: "is not a signed JWT"
+    case .unknownKey: "is not signed with a key of this server, or not by the algorithm of that key"
+    case .forged: "has an invalid signature"
     case .expired: "has expired"
     case .early: "is not valid yet"
-    case .withoutExpiry: "has no 'exp', which is a number of seconds"
+    case .withoutExpiry: "has no 'exp' that is a number of seconds"
     case .expiryInMilliseconds: "has an 'exp' in milliseconds; it must be a number of seconds"
     case .tooLong: "is valid for longer than access.tokenSeconds allows"
-    case .withoutSubject: "has no 'sub', which is a text"
+    case .withoutSubject: "has no 'sub' that is a string"
     case .subjectTooLong: "has a 'sub' of more than \(TokenVerifier.maximumSubjectBytes) bytes"
     case .otherIssuer: "is from another issuer"
     case .otherAudience: "is for another audience"
-    case .revoked: "is revoked, or does not say when it was issued while others of its 'sub' are"
+    case .revoked: "is revoked, or has no 'iat' although tokens of its 'sub' are revoked"
     }
   }
 }

@@ -29,7 +29,7 @@ struct VerificationKey: Sendable {
       default: 32
       }
     guard bytes.count >= minimum else {
-      throw KeyDefect("its 'k' has \(bytes.count) bytes; \(algorithm.rawValue) wants at least \(minimum)")
+      throw KeyDefect("its 'k' has \(bytes.count) bytes; \(algorithm.rawValue) requires at least \(minimum)")
     }
     return VerificationKey(algorithm, .secret(SymmetricKey(data: bytes)))
   }
@@ -39,7 +39,7 @@ struct VerificationKey: Sendable {
     modulus: [UInt8], exponent: [UInt8], for algorithm: SigningAlgorithm
   ) throws(KeyDefect) -> VerificationKey {
     guard let key = try? _RSA.Signing.PublicKey(n: modulus, e: exponent) else {
-      throw KeyDefect("its 'n' and 'e' are no RSA key")
+      throw KeyDefect("its 'n' and 'e' are not an RSA key")
     }
     guard key.keySizeInBits >= 2_048 else { throw KeyDefect("its RSA key has fewer than 2048 bits") }
     return VerificationKey(algorithm, .rsa(key))
@@ -57,13 +57,13 @@ struct VerificationKey: Sendable {
     {
       return VerificationKey(algorithm, .p256(key))
     }
-    throw KeyDefect("its 'x' and 'y' are no point of the curve of \(algorithm.rawValue)")
+    throw KeyDefect("its 'x' and 'y' are not a point on the curve of \(algorithm.rawValue)")
   }
 
   /// Creates an Ed25519 key for EdDSA.
   static func ed25519(_ x: [UInt8]) throws(KeyDefect) -> VerificationKey {
     guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: x) else {
-      throw KeyDefect("its 'x' is no Ed25519 key")
+      throw KeyDefect("its 'x' is not an Ed25519 key")
     }
     return VerificationKey(.edDSA, .ed25519(key))
   }

@@ -296,12 +296,12 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
       ("access.keys: '/nowhere/keys' cannot be read", change { $0.access.keys = "/nowhere/keys" }),
       ("access.admin", change { $0.access.admin = "identity." }),
       ("access.admin is not a condition", change { $0.access.admin = "1 + 1" }),
-      ("access.origins: 'example.org' is no origin", change { $0.access.origins = ["example.org"] }),
-      ("access.origins: 'https://a/' is no origin", change { $0.access.origins = ["https://a/"] }),
+      ("access.origins: 'example.org' is not an origin", change { $0.access.origins = ["example.org"] }),
+      ("access.origins: 'https://a/' is not an origin", change { $0.access.origins = ["https://a/"] }),
       ("names: '*' matches no Host", change { $0.names = ["*"] }),
       ("names: 'a, b' matches no Host", change { $0.names = ["a, b"] }),
       ("names: 'a:80' matches no Host", change { $0.names = ["a:80"] }),
-      ("beyond the loopback, and there are no keys", change { $0.host = "0.0.0.0" }),
+      ("beyond the loopback, but no keys are set", change { $0.host = "0.0.0.0" }),
       ("nodes.urls: 'localhost:8080'", change { $0.cluster.urls = ["localhost:8080"] }),
     ])
   func settings(reason: String, change: @escaping @Sendable (inout KeywayServer.Configuration) -> Void) {

@@ -34,7 +34,7 @@ struct CellBinding: Hashable, Sendable {
   /// that is given an object no longer shows a query, and vice versa.
   mutating func apply(_ body: Value) throws(Problem) {
     guard case .object(let members) = body else {
-      throw Problem(.invalidValue, "a cell's binding is a JSON object with \(Self.memberNames)")
+      throw Problem(.invalidValue, "a cell's binding must be a JSON object with \(Self.memberNames)")
     }
     try applySubject(members)
     for name in members.members.keys {
@@ -49,13 +49,13 @@ struct CellBinding: Hashable, Sendable {
           try EchoedText(text, mistake: .invalidValue)
         }
       case "visible":
-        guard case .bool(let flag) = value else { throw Problem(.invalidValue, "visible is true or false") }
+        guard case .bool(let flag) = value else { throw Problem(.invalidValue, "visible must be true or false") }
         isVisible = flag
       default:
-        throw Problem(.invalidValue, "'\(name)' is no member of a binding; it has \(Self.memberNames)")
+        throw Problem(.invalidValue, "'\(name)' is not a member of a binding; it has \(Self.memberNames)")
       }
     }
-    if keyPaths?.isEmpty == true { throw Problem(.invalidValue, "keyPaths wants at least one key path") }
+    if keyPaths?.isEmpty == true { throw Problem(.invalidValue, "keyPaths must have at least one key path") }
     if query != nil, keyPaths != nil || options != [.new, .initial] {
       throw Problem(.invalidValue, "a live query has keys; keyPaths and options are for an object")
     }
@@ -98,7 +98,9 @@ struct CellBinding: Hashable, Sendable {
     case "keys": query?.keys = value.isNull ? nil : try Self.strings(value, name)
     default:
       let limit = value.wholeNumber.map(Int.init)
-      guard value.isNull || limit ?? -1 >= 0 else { throw Problem(.invalidValue, "limit wants a whole number from 0") }
+      guard value.isNull || limit ?? -1 >= 0 else {
+        throw Problem(.invalidValue, "limit must be a whole number from 0")
+      }
       query?.limit = limit
     }
   }
@@ -125,16 +127,18 @@ struct CellBinding: Hashable, Sendable {
   private static func reference(_ value: Value) throws(Problem) -> Reference? {
     if value.isNull { return nil }
     guard case .string(let text) = value, let reference = Reference(text) else {
-      throw Problem(.invalidValue, "object wants a reference such as \"Account/1\", or null")
+      throw Problem(.invalidValue, "object must be a reference such as \"Account/1\", or null")
     }
     return reference
   }
 
   private static func strings(_ value: Value, _ name: String) throws(Problem) -> [String] {
-    guard case .array(let elements) = value else { throw Problem(.invalidValue, "\(name) wants an array of strings") }
+    guard case .array(let elements) = value else { throw Problem(.invalidValue, "\(name) must be an array of strings") }
     var strings: [String] = []
     for element in elements {
-      guard case .string(let text) = element else { throw Problem(.invalidValue, "\(name) wants an array of strings") }
+      guard case .string(let text) = element else {
+        throw Problem(.invalidValue, "\(name) must be an array of strings")
+      }
       strings.append(text)
     }
     return strings
@@ -144,7 +148,7 @@ struct CellBinding: Hashable, Sendable {
     switch value {
     case .null: return nil
     case .string(let text): return text
-    default: throw Problem(.invalidValue, "\(name) wants a string")
+    default: throw Problem(.invalidValue, "\(name) must be a string")
     }
   }
 
@@ -174,7 +178,7 @@ extension ObservingOptions {
     if names != ["none"] {
       for name in names {
         guard let option = ObservingOptions(name: name) else {
-          throw Problem(mistake, "'\(name)' is no option; there is new, old, initial, prior, or none alone")
+          throw Problem(mistake, "'\(name)' is not an option; the options are new, old, initial, prior, or none alone")
         }
         options.insert(option)
       }

@@ -140,7 +140,7 @@ struct CellHandlers: Sendable {
   ) throws(Problem) -> [String: Value] {
     let body = try Body.object(of: request, types: types)
     guard case .object(let cells)? = body["cells"], body.members.count == 1 else {
-      throw Problem(.invalidValue, "the body is {\"cells\":{\"name\":{…}}}")
+      throw Problem(.invalidValue, "the body must be {\"cells\":{\"name\":{…}}}")
     }
     // ASCII names are equal as strings only if they are equal as members.
     try StreamServices.checkNames(cells.members.keys)

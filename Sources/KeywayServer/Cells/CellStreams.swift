@@ -40,7 +40,7 @@ package struct CellStreams: Sendable {
         guard error.code == .unknownStream else { throw error }
       }
     }
-    throw Problem(.overloaded, "other connections take the stream over all the time")
+    throw Problem(.overloaded, "other connections keep taking the stream over")
   }
 
   /// The maximum number of attempts to take a stream over while other connections do the same.
@@ -69,7 +69,7 @@ package struct CellStreams: Sendable {
       }
       SystemThread.pause(milliseconds: 1)
     }
-    throw Problem(.overloaded, "the connection that the stream has does not end")
+    throw Problem(.overloaded, "the present connection of the stream does not end")
   }
 
   /// Throws `unknown-stream` if no client can resume a stream of this name.
@@ -297,7 +297,7 @@ extension StreamServices {
   /// Throws if one of the names is not valid for a cell.
   static func checkNames(_ names: some Sequence<String>) throws(Problem) {
     for name in names.sorted() where Reference(entity: "cell", id: name) == nil {
-      throw Problem(.invalidValue, "a cell's name is 1 to 128 letters, digits and . _ ~ -, and '\(name)' is not")
+      throw Problem(.invalidValue, "'\(name)' is not a cell's name, which is 1 to 128 letters, digits and . _ ~ -")
     }
   }
 

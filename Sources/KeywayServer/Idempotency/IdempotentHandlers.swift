@@ -56,18 +56,19 @@ struct IdempotentHandlers: Sendable {
     case .reused:
       throw Problem(
         .idempotencyKeyReused,
-        "Idempotency-Key '\(key.text)' belongs to a request of another target, body, type, condition or writer")
+        "Idempotency-Key '\(key.text)' belongs to a request with another target, body, type, condition or writer")
     case .full:
       throw Problem(
         .overloaded,
-        "the memory of Idempotency-Keys is full, and none is forgotten within idempotency.seconds; nothing was changed")
+        "the memory for Idempotency-Keys is full, and each key is kept for idempotency.seconds; nothing was changed")
     case .shareFull:
       throw Problem(
         .overloaded,
-        "this client has its share of the memory of Idempotency-Keys, and none is forgotten within "
+        "this client has used its share of the memory for Idempotency-Keys, and each key is kept for "
           + "idempotency.seconds; nothing was changed")
     case .tooLarge:
-      throw Problem(.contentTooLarge, "with its Idempotency-Key the request is over a client's idempotency.bytes")
+      throw Problem(
+        .contentTooLarge, "the request with its Idempotency-Key exceeds a client's share of idempotency.bytes")
     }
   }
 

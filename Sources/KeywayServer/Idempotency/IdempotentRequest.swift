@@ -30,11 +30,11 @@ package struct IdempotencyKey: Hashable, Sendable {
     let field = header.trimmingSpaces()
     let text = field.hasPrefix("\"") ? Self.unquoted(field) : field
     guard let text, !text.contains("\"") || field.hasPrefix("\"") else {
-      throw Problem(.malformedQuery, "Idempotency-Key has a quotation mark that is not closed, or more behind it")
+      throw Problem(.malformedQuery, "Idempotency-Key is not a valid quoted string")
     }
     guard (1...Self.maximumLength).contains(text.utf8.count), text.isVisibleASCII else {
       throw Problem(
-        .malformedQuery, "Idempotency-Key is one key of 1 to \(Self.maximumLength) visible ASCII characters")
+        .malformedQuery, "Idempotency-Key must be one key of 1 to \(Self.maximumLength) visible ASCII characters")
     }
     self.text = text
     self.owner = owner

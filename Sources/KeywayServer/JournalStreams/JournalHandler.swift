@@ -111,11 +111,11 @@ struct JournalHandler: Sendable {
   private func unusableCursor(_ cursor: String?, _ reason: Resumption.Reset, _ base: Revision) -> Problem {
     let fault =
       switch reason {
-      case .compacted, .overflow: "the journal begins with what comes after \(store.cursor(base))"
-      case .epoch: "it is no cursor of this store up to its present revision"
+      case .compacted, .overflow: "the journal begins after \(store.cursor(base))"
+      case .epoch: "it is not a cursor of this store up to its present revision"
       }
     return Problem(
       .unusableCursor,
-      "'\(cursor ?? "")': \(fault); read GET /v1/objects and go on from the Keyway-Cursor of that answer")
+      "'\(cursor ?? "")': \(fault); read GET /v1/objects and continue from the Keyway-Cursor of that response")
   }
 }

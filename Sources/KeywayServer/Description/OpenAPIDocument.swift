@@ -119,7 +119,7 @@ struct OpenAPIDocument {
       switch method {
       case .head:
         var head = path["get"]?.asObject ?? JSONObject()
-        for (member, prefix) in [("operationId", "head."), ("summary", "The headers alone: ")] {
+        for (member, prefix) in [("operationId", "head."), ("summary", "Only the headers: ")] {
           head[member] = head[member]?.asString.map { Value.string(prefix + $0) }
         }
         path[name] = .object(head)
@@ -189,8 +189,8 @@ struct OpenAPIDocument {
   /// Returns the parameters of an operation. If the operation also has a stream, each says which of the two takes it.
   private static func parameters(_ plain: [Value], _ streamed: [Value]?) -> [Value] {
     guard let streamed else { return plain }
-    let ofAnswer = plain.filter(isQuery).map { streamed.contains($0) ? $0 : noted($0, " Not of a stream.") }
-    let ofStream = streamed.filter { !plain.contains($0) }.map { noted($0, " Of a stream alone.") }
+    let ofAnswer = plain.filter(isQuery).map { streamed.contains($0) ? $0 : noted($0, " Not for a stream.") }
+    let ofStream = streamed.filter { !plain.contains($0) }.map { noted($0, " Only for a stream.") }
     return ofAnswer + ofStream + plain.filter { !isQuery($0) }
   }
 

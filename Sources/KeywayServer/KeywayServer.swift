@@ -373,10 +373,10 @@ package final class KeywayServer: Sendable {
 extension Condition {
   /// A request was refused because its client sends too many.
   static let rate = Condition(
-    "rate", "requests are refused: their clients ask more often than access.requestsPerSecond allows")
+    "rate", "requests are refused: their clients send more than access.requestsPerSecond allows")
   /// The store takes no writes.
   fileprivate static let store = Condition(
-    "store", "the store takes no writes, and reading goes on: see to its disk", level: .critical)
+    "store", "the store takes no writes, but still serves reads: check its disk", level: .critical)
   /// A write was refused because the objects take as much memory as they may.
   fileprivate static let objects = Condition(
     "objects", "writes that add to the objects are refused: they take as much memory as objects.bytes allows",
@@ -386,7 +386,7 @@ extension Condition {
     "snapshots", "no snapshot can be written: the next start will take long, and old records stay", level: .error)
   /// A peer cannot write the part of the journal that it keeps.
   fileprivate static let cache = Condition(
-    "cache", "what this node keeps of the journal cannot be written: its next start reads all from the database",
+    "cache", "this node's cache of the journal cannot be written: its next start reads all from the database",
     level: .warning)
 }
 

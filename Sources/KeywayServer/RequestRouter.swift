@@ -184,7 +184,7 @@ final class RequestRouter: RequestHandler, Sendable {
     if !route.isUnlimited, !request.isHandledAgain { try rates.take(request.client) }
     try admission.checkName(of: request, present: store.cursor(store.revision))
     guard var action = route.action(of: method) else {
-      throw Problem(.methodNotAllowed, "\(method.rawValue) is none of \(route.allow)").with(.allow, route.allow)
+      throw Problem(.methodNotAllowed, "\(method.rawValue) is not one of \(route.allow)").with(.allow, route.allow)
     }
     var isStream = false
     if method == .get || method == .head, !route.forms.isEmpty {
@@ -203,12 +203,12 @@ final class RequestRouter: RequestHandler, Sendable {
   private func host(of request: borrowing Request) throws(Problem) -> String? {
     let (authority, header) = (Target.authority(of: request.target), request.header(.hostName))
     if let authority, let header, !HostNames.isSame(authority, header, isSecure: Target.isSecure(request.target)) {
-      throw Problem(.misdirectedRequest, "the request target names '\(authority)', and Host '\(header)'")
+      throw Problem(.misdirectedRequest, "the request target names '\(authority)', but Host names '\(header)'")
     }
     guard let host = authority ?? header else { return nil }
     guard hosts.contains(host) || HostNames.isLiteral(host, of: request.destination) else {
       let remedy = HostNames.setting(for: host).map { "; to answer to it, the setting names must have '\($0)'" } ?? ""
-      throw Problem(.misdirectedRequest, "'\(host)' is none of this server's names\(remedy)")
+      throw Problem(.misdirectedRequest, "'\(host)' is not one of this server's names\(remedy)")
     }
     return host
   }
@@ -241,19 +241,19 @@ final class RequestRouter: RequestHandler, Sendable {
 
   private func problem(of fault: RequestFault) -> Response {
     switch fault {
-    case .bodyTooLarge(let limit): Problem(.contentTooLarge, "a body has at most \(limit) bytes").response
-    case .headersTooLarge(let limit): Problem(.headersTooLarge, "the headers have at most \(limit) bytes").response
-    case .targetTooLong(let limit): Problem(.uriTooLong, "the request line has at most \(limit) bytes").response
+    case .bodyTooLarge(let limit): Problem(.contentTooLarge, "the body is longer than \(limit) bytes").response
+    case .headersTooLarge(let limit): Problem(.headersTooLarge, "the headers are longer than \(limit) bytes").response
+    case .targetTooLong(let limit): Problem(.uriTooLong, "the request line is longer than \(limit) bytes").response
     case .malformed(let defect): Problem(.malformedRequest, defect.description).response
-    case .unsupportedVersion: Problem(.unsupportedVersion, "there is HTTP/1.1 and HTTP/1.0").response
-    case .unsupportedTransferCoding: Problem(.notImplemented, "the only transfer coding is chunked").response
+    case .unsupportedVersion: Problem(.unsupportedVersion, "only HTTP/1.0 and HTTP/1.1 are supported").response
+    case .unsupportedTransferCoding: Problem(.notImplemented, "the only supported transfer coding is chunked").response
     case .encodedBody:
-      Problem(.unsupportedMediaType, "a body has no Content-Encoding").with(.acceptEncoding, "identity").response
+      Problem(.unsupportedMediaType, "Content-Encoding is not supported").with(.acceptEncoding, "identity").response
     case .memoryRefused(let refusal): Problem(refusal).response
     case .overloaded: Problem(.overloaded, "no descriptor is left for an event stream").response
     case .draining:
-      Problem(.draining, "the server stops before it has the answer; the request may have been carried out").response
-    case .unanswered: Problem(.internalError, "the request was let go without an answer").response
+      Problem(.draining, "the server stopped before it had a response; the request may have been carried out").response
+    case .unanswered: Problem(.internalError, "the request was dropped without a response").response
     }
   }
 }

@@ -5,10 +5,10 @@ package struct Filter: Sendable {
   private let expression: KeyExpression
   /// Stored keys of the object that must have a value for the condition to hold.
   package let equalities: [(key: Int, value: Value)]
-  /// Stored keys of the object that must not be under or over a value for the condition to hold.
+  /// Lower and upper bounds that stored keys of the object must observe for the condition to hold.
   package let bounds: [KeyBound]
 
-  /// Compiles `text` for objects of `entity`. Throws where it is no expression over its keys, or no condition.
+  /// Compiles `text` for objects of `entity`. Throws if it is not an expression over their keys, or not a condition.
   package init(_ text: String, of entity: Entity, in schema: Schema) throws(KeyExpression.Mistake) {
     expression = try KeyExpression(text, of: entity, in: schema)
     guard expression.type == .attribute(.boolean) || expression.type == .attribute(.json) else {
@@ -19,11 +19,13 @@ package struct Filter: Sendable {
     bounds = expression.bounds(of: entity)
   }
 
-  /// What it reads of each object.
+  /// The keys that the condition reads of each object.
   package var reads: KeyTree { expression.reads }
 
-  /// Whether it can come to no object but the one that it is asked of, and uses no more of that than the keys it names.
-  /// An object at hand may be looked into in ways that only evaluation shows, as in `[owner, 1][0].name`.
+  /// True if the condition reads only the object that it is evaluated for, and of that only the keys that it names.
+  ///
+  /// False if it has any object as a value, since evaluation may read that in ways that do not show beforehand, as in
+  /// `[owner, 1][0].name`.
   func staysWithKeys(of entity: Entity, in schema: Schema) -> Bool {
     !expression.root.namesRoot
       && expression.reads.branches.allSatisfy { branch in
@@ -34,19 +36,20 @@ package struct Filter: Sendable {
       }
   }
 
-  /// What an object is to the condition.
+  /// The result of a condition for one object.
   package enum Verdict: Hashable, Sendable {
-    /// It meets it.
+    /// The object meets the condition.
     case met
-    /// It does not.
+    /// The object does not meet the condition.
     case unmet
-    /// The evaluation fails for it, as a comparison by size with null does.
+    /// The evaluation fails for the object, as a comparison by size with null does.
     case failed
   }
 
-  /// Whether an object meets the condition.
+  /// Evaluates the condition for an object.
   ///
-  /// `cost` is what may still be spent, and is spent from; throws `malformed-filter` where it does not suffice.
+  /// `cost` is the number of steps that may still be spent, and is reduced by those spent. Throws `malformed-filter` if
+  /// it does not suffice.
   package func verdict(
     on reference: Reference, in reader: some ObjectReader, cost: inout Int
   ) throws(ModelError) -> Verdict {
@@ -63,10 +66,10 @@ package struct Filter: Sendable {
     return result.verdict
   }
 
-  /// Whether an object meets the condition.
+  /// Evaluates the condition for an object, at the expense of the request.
   ///
-  /// What it takes is taken from the work of the request, which stops where that does not suffice; throws
-  /// `malformed-filter` where the filter is too much for one object alone.
+  /// The steps are taken from the work of the request, which stops if they exceed what is left. Throws
+  /// `malformed-filter` if the filter costs too much for one object alone.
   package func verdict(on reference: Reference, in state: some ObjectReader) throws(ModelError) -> Verdict {
     guard let record = state.record(reference), let work = state.work else { return .unmet }
     let limits = ExpressionLimits()
@@ -96,8 +99,8 @@ extension KeyExpression {
     Self.equalities(in: root, entity, constant: Self.constant)
   }
 
-  /// The same of a condition in which `constant` gives the value of what is the same for all objects, be it a part of
-  /// an alternative that never holds.
+  /// Returns the same for a condition in which `constant` gives the value of a node that is the same for all objects,
+  /// such as an alternative that never holds.
   static func equalities(
     in node: ExpressionNode, _ entity: Entity, constant: (ExpressionNode) -> ExpressionValue?
   ) -> [(key: Int, value: Value)] {
@@ -148,7 +151,7 @@ extension KeyExpression {
     }
   }
 
-  /// The bound of `greater >= less`, where one of them is a key and the other a constant.
+  /// Returns the bound of `greater >= less` if one side is a key and the other a constant.
   private static func bounds(
     of greater: ExpressionNode, atLeast less: ExpressionNode, _ entity: Entity
   ) -> [KeyBound] {
@@ -169,7 +172,7 @@ extension KeyExpression {
     guard case .attribute(let attribute) = key.kind, let literal = constant(node), let value = Value(literal, as: nil)
     else { return nil }
     switch (attribute.type, value) {
-    // Beyond 2^53 the language compares what it rounds, and the order of values does not.
+    // Beyond 2^53 the language compares rounded numbers, but the order of values is exact.
     case (.integer, .integer(let number)), (.number, .integer(let number)):
       return number.magnitude < 1 << 53 ? value : nil
     case (.integer, .number(let number)), (.number, .number(let number)):
@@ -179,9 +182,10 @@ extension KeyExpression {
     }
   }
 
-  /// Whether looking a value up finds everything that `==` takes for the same. It keeps the JSON values 1 and 1.0
-  /// apart; and `==` compares an integer with a double as doubles, of which beyond 2^53 one stands for several
-  /// integers.
+  /// True if looking up a value finds every value that `==` considers equal to it.
+  ///
+  /// A lookup keeps the JSON values 1 and 1.0 apart. `==` compares an integer with a double as doubles, and beyond 2^53
+  /// one double stands for several integers.
   private static func isFound(_ value: Value, under type: AttributeType) -> Bool {
     switch (type, value) {
     case (.json, .integer), (.json, .number): false
@@ -190,7 +194,7 @@ extension KeyExpression {
     }
   }
 
-  /// What a node is without any object: a literal, or the moment that one names.
+  /// Returns the value of a node that needs no object: a literal, or the moment that a literal names.
   static func constant(_ node: ExpressionNode) -> ExpressionValue? {
     switch node.kind {
     case .literal(let literal): return literal
@@ -205,7 +209,7 @@ extension KeyExpression {
     }
   }
 
-  /// The key that a node names: `state`, or `this.state`.
+  /// Returns the index of the key that a node names, as `state` or as `this.state`.
   private static func key(_ node: ExpressionNode, _ entity: Entity) -> Int? {
     switch node.kind {
     case .identifier(let name, _): return entity.indexOfKey(name)
@@ -218,7 +222,7 @@ extension KeyExpression {
 }
 
 extension Result<ExpressionValue, EvaluationError> {
-  /// What it says of the object.
+  /// The result for the object.
   fileprivate var verdict: Filter.Verdict {
     switch self {
     case .success(.bool(true)): .met
@@ -227,17 +231,18 @@ extension Result<ExpressionValue, EvaluationError> {
     }
   }
 
-  /// Whether it was not found out, because that costs more than it may.
+  /// True if the evaluation stopped because it exceeded its cost limit.
   fileprivate var isOverCost: Bool {
     if case .failure(let error) = self { error.kind == .costLimitExceeded } else { false }
   }
 }
 
-/// A stored key of an object, and a value that it must not be under, or not over, for a condition to hold: `salary >
-/// 1000` demands that the salary is not under 1000. What it allows need not meet the condition: null does not, which
-/// has no order, so that the condition fails.
+/// A stored key of an object, and a value that it must not be under, or not over, for a condition to hold.
+///
+/// For example, `salary > 1000` requires that the salary is not under 1000. A value within the bound need not meet the
+/// condition: null is within it, but has no order, so that the condition fails.
 package struct KeyBound: Hashable, Sendable {
-  /// Which side of the value is out of the question.
+  /// The direction of a bound.
   package enum Side: Hashable, Sendable {
     /// The key must be the value or more.
     case least
@@ -247,12 +252,12 @@ package struct KeyBound: Hashable, Sendable {
 
   /// The index of the key in its entity.
   package let key: Int
-  /// Which side is meant.
+  /// The direction of the bound.
   package let side: Side
   /// The value, in the order of `ValueOrder.plain`.
   package let value: Value
 
-  /// Whether a value of the key leaves open that the condition holds, or that it fails.
+  /// False if a value of the key rules out both that the condition holds and that it fails.
   package func allows(_ other: Value) -> Bool {
     guard !other.isNull else { return true }
     return switch side {

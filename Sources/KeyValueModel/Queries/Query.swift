@@ -1,7 +1,7 @@
 import CEL
 
-/// What a live query asks for (the specification, section 5): the objects of an entity that meet a filter, in an order,
-/// in sections, the first of them or all, and what is shown of each. Two that were written alike are the same.
+/// A live query (the specification, section 5): the objects of an entity that meet a filter, their order and sections,
+/// the maximum number of rows, and the columns of each row. Two queries that are written alike are equal.
 package struct Query: Hashable, Sendable {
   /// A query as it was written.
   package struct Words: Hashable, Sendable {
@@ -9,15 +9,15 @@ package struct Query: Hashable, Sendable {
     package var entity: String
     /// The condition in CEL; nil for all objects.
     package var filter: String?
-    /// Key paths, joined by commas, those with a `-` from the greatest to the least; nil for the order of references.
+    /// Key paths, joined by commas, with a `-` before each descending one; nil for the order of references.
     package var sort: String?
-    /// The key path by whose value the rows are put into sections.
+    /// The key path by whose value the rows are grouped into sections.
     package var section: String?
-    /// How many rows there are at most.
+    /// The maximum number of rows; nil for all.
     package var limit: Int?
-    /// The keys and key paths that are shown; nil for all keys.
+    /// The keys and key paths to show; nil for all keys.
     package var keys: [String]?
-    /// What is told of all rows together, operators joined by commas; nil for nothing.
+    /// The aggregate operators over all rows, joined by commas; nil for none.
     package var aggregate: String?
 
     /// The query for all objects of an entity, with all their keys.
@@ -25,8 +25,8 @@ package struct Query: Hashable, Sendable {
       self.entity = entity
     }
 
-    /// Equal where both were written alike, scalar by scalar, as CEL compares texts: two filters that Unicode holds for
-    /// equal are met by other objects.
+    /// Returns true if both are written alike, scalar by scalar, as CEL compares texts: two filters that are equal by
+    /// Unicode rules may be met by different objects.
     package static func == (left: Words, right: Words) -> Bool {
       left.limit == right.limit && isExact(left.entity, right.entity) && isExact(left.filter, right.filter)
         && isExact(left.sort, right.sort) && isExact(left.section, right.section)
@@ -38,7 +38,7 @@ package struct Query: Hashable, Sendable {
       left.map { ExactText($0) } == right.map { ExactText($0) }
     }
 
-    /// Feeds the most of what equality looks at.
+    /// Feeds most of the properties that equality compares to the hasher.
     package func hash(into hasher: inout Hasher) {
       hasher.combine(ExactText(entity))
       for text in [filter, sort, section] { hasher.combine(text.map { ExactText($0) }) }
@@ -48,31 +48,32 @@ package struct Query: Hashable, Sendable {
 
   /// The query as it was written.
   package let words: Words
-  /// What the objects are.
+  /// The entity of the objects.
   package let entity: Entity
-  /// The condition, nil for all objects.
+  /// The condition; nil for all objects.
   package let filter: Filter?
-  /// The order within a section, and of all rows where there are none.
+  /// The order within a section, or of all rows if there are no sections.
   package let order: SortOrder
-  /// By what the rows are put into sections, in ascending order.
+  /// The key whose values group the rows into sections, in ascending order; nil for no sections.
   package let section: SortOrder.Key?
-  /// The indexes of the keys that are shown, ascending; nil for all that an object has.
+  /// The indexes of the keys to show, ascending; nil for all keys of an object.
   package let keys: [Int]?
-  /// The key paths that are shown behind the keys, as they were written.
+  /// The key paths to show after the keys, as they were written.
   package let paths: [ModelKeyPath]
-  /// What is told of all rows together.
+  /// The aggregate operators over all rows.
   package let aggregates: [QueryAggregate]
-  /// Stored keys that must have exactly these values for an object to meet the filter. Dates are not among them, since
-  /// one moment is written in many ways.
+  /// Stored keys that must have exactly these values for an object to meet the filter. Dates are left out, since one
+  /// moment can be written in many ways.
   package let equalities: [(key: Int, value: Value)]
-  /// Who asks, where not everything may be read.
+  /// The viewer whose read rules apply, or nil if nothing can be hidden from it.
   package let viewer: Viewer?
   /// Stored keys that must have these values for an object to be readable.
   private let readableEqualities: [(key: Int, value: Value)]
 
-  /// Resolves a query, of a viewer where not everything may be read. Throws `unknown-entity`, what is wrong with a key
-  /// path, `invalid-value` for values that have no order, and `forbidden` for a key that may not be read;
-  /// `malformed-filter` with line and column.
+  /// Resolves a query, for a viewer if not everything may be read.
+  ///
+  /// Throws `unknown-entity`, an error for a key path that is invalid, `invalid-value` for values that have no order,
+  /// `forbidden` for a key that may not be read, and `malformed-filter` with line and column.
   package init(_ words: Words, in schema: Schema, for viewer: Viewer? = nil) throws(ModelError) {
     self.words = words
     let entity = try schema.requireEntity(words.entity)
@@ -99,7 +100,7 @@ package struct Query: Hashable, Sendable {
       for path in named { try viewer.check(path, from: entity, in: schema) }
       for key in keys ?? [] { try viewer.check(KeyTree(path: [key]), of: entity, in: schema) }
     }
-    // Where nothing can be hidden, it is the query of all others.
+    // Without anything to hide, the query is the same for all viewers.
     let viewer = viewer.flatMap { [filter] viewer in
       let seesAll =
         viewer.mayReadAll(of: entity, in: schema)
@@ -114,7 +115,7 @@ package struct Query: Hashable, Sendable {
       .filter { entity.keys[$0.key].attribute?.type != .date }
   }
 
-  /// What is shown: keys by their indexes, nil for all, and key paths, each once.
+  /// Returns the columns to show: the indexes of keys, nil for all, and key paths, each once.
   private static func columns(
     _ names: [String]?, of entity: Entity, in schema: Schema
   ) throws(ModelError) -> (keys: [Int]?, paths: [ModelKeyPath]) {
@@ -134,52 +135,53 @@ package struct Query: Hashable, Sendable {
     return (keys.sorted(), paths)
   }
 
-  /// The most key paths of several keys, or with an operator, that a row shows.
+  /// The maximum number of key paths in a row that have several keys or an operator.
   package static let maximumPaths = 64
 
-  /// The objects that an index leaves in a state, nil where none helps.
+  /// Returns the objects that an index narrows the query to, or nil if no index applies.
   package func candidates(in state: ModelState) -> [Reference]? {
     state.candidates(of: entity, having: (filter?.equalities ?? []) + readableEqualities)
   }
 
-  /// The same when written alike.
+  /// Returns true if both are written alike and have the same viewer.
   package static func == (left: Query, right: Query) -> Bool {
     left.words == right.words && left.viewer == right.viewer
   }
 
-  /// Feeds what equality looks at.
+  /// Feeds the properties that equality compares to the hasher.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(words)
     hasher.combine(viewer)
   }
 
-  /// Whether an object is there for who asks, and meets the filter. `reader` leaves out what may not be read.
+  /// Evaluates the filter for an object, which is `unmet` if the object does not exist for the viewer. `reader` must
+  /// hide what the viewer may not read.
   fileprivate func verdict(on reference: Reference, in reader: some ObjectReader) throws(ModelError) -> Filter.Verdict {
     guard let filter else { return reader.record(reference) != nil ? .met : .unmet }
     return try filter.verdict(on: reference, in: reader)
   }
 
-  /// Whether an object's own stored keys leave it open that it meets the filter, or that this fails for it.
+  /// False if an object's own stored keys rule out both that it meets the filter and that the filter fails for it.
   package func mayBeMet(by record: ObjectRecord) -> Bool {
     func value(_ key: Int) -> Value? { record.entity.keys[key].storage.map { record.values[$0] } }
     return equalities.allSatisfy { value($0.key) == $0.value }
       && filter?.bounds.allSatisfy { bound in value(bound.key).map(bound.allows) ?? true } ?? true
   }
 
-  /// The indexes of the keys that are shown of an object of `entity`.
+  /// Returns the indexes of the keys to show of an object of `entity`.
   package func shownKeys(of entity: Entity) -> [Int] {
     if let keys { return keys }
     guard let hidden = viewer?.hiddenKeys(of: entity), !hidden.isEmpty else { return Array(entity.keys.indices) }
     return entity.keys.indices.filter { !hidden.contains($0) }
   }
 
-  /// What is shown of an object of `entity`: its keys, then the key paths.
+  /// Returns the columns of an object of `entity`: its keys, then the key paths.
   package func columns(of entity: Entity) -> [QueryColumn] {
     shownKeys(of: entity).map(QueryColumn.key) + paths.map(QueryColumn.path)
   }
 
-  /// What it reads of an object of `entity`, which is the query's or extends it. What says whether that object may be
-  /// read is not among it.
+  /// Returns the keys that the query reads of an object of `entity`, which is the query's entity or extends it. Keys
+  /// that only decide whether the object may be read are not included.
   package func reads(of entity: Entity) -> KeyTree {
     var tree = filter?.reads ?? KeyTree()
     for key in order.keys { tree.merge(key.path.reads) }
@@ -191,15 +193,15 @@ package struct Query: Hashable, Sendable {
 }
 
 extension MeteredState {
-  /// How many bytes of values that are compared count as one step, as with the strings of expressions.
+  /// The number of bytes of compared values that count as one step, as with the strings of expressions.
   private static let bytesPerStep = 8
 
-  /// The objects that a query is about, in its sort order where `isSorted`; by reference otherwise, and where it has
-  /// none. `failed` is for how many others the filter fails.
+  /// Returns the objects that match a query, in its sort order if `isSorted` is true and it has one, otherwise by
+  /// reference. `failed` is the number of other objects for which the filter fails.
   ///
-  /// `extent` is what `references(of:)` gives, asked for only where no index helps. Where the filter compares an
-  /// indexed key with a constant, only the objects with that value are looked at. Throws `too-many-steps` where it
-  /// takes more than the work of the request has left, and `malformed-filter` where the filter is too much for one
+  /// `extent` returns what `references(of:)` does, and is called only if no index applies. If the filter compares an
+  /// indexed key with a constant, only the objects with that value are read. Throws `too-many-steps` if the fetch takes
+  /// more steps than the work of the request has left, and `malformed-filter` if the filter costs too much for one
   /// object alone.
   package func fetch(
     _ query: Query, isSorted: Bool, extent: () -> [Reference]
@@ -208,7 +210,7 @@ extension MeteredState {
     return try fetch(query, isSorted: isSorted, in: GuardedReader(self, for: viewer), extent)
   }
 
-  /// The same by a reader of the state that leaves out what may not be read.
+  /// Fetches by a reader of the state that hides what may not be read.
   private func fetch(
     _ query: Query, isSorted: Bool, in reader: some ObjectReader, _ extent: () -> [Reference]
   ) throws(ModelError) -> (references: [Reference], failed: Int) {
@@ -235,13 +237,13 @@ extension MeteredState {
       try work?.check()
     }
     let steps = Self.steps(toCompare: ranks.lazy.flatMap(\.values).map(\.value), among: ranks.count)
-    // A stopped sort must still come to its end: it then compares nothing.
+    // A stopped sort must still terminate: it then compares nothing.
     let sorted = ranks.sorted { work?.spend(steps) ?? true && order.precedes($0, $1) }
     try work?.check()
     return (sorted.map(\.reference), failed)
   }
 
-  /// Takes the steps of putting rows in order before that is done. Throws `too-many-steps`.
+  /// Charges the steps of sorting rows, before the sort. Throws `too-many-steps`.
   package func spend(onSorting rows: [QueryRow]) throws(ModelError) {
     let values = rows.lazy.flatMap { row in row.rank.values.map(\.value) + (row.section.map { [$0.name] } ?? []) }
     let comparisons = rows.count * (Int.bitWidth - rows.count.leadingZeroBitCount)
@@ -249,15 +251,15 @@ extension MeteredState {
     try work?.check()
   }
 
-  /// How many steps it takes to compare two of so many things that have these values together.
+  /// Returns the steps that it takes to compare two of `count` things that have these values in total.
   private static func steps(toCompare values: some Sequence<Value>, among count: Int) -> Int {
     1 + values.reduce(0) { $0 + $1.comparedBytes } / (bytesPerStep * max(count, 1))
   }
 }
 
 extension ModelState {
-  /// The objects of an entity that an index leaves of those with these values, nil where none helps; of several the one
-  /// that leaves least.
+  /// Returns the objects of an entity that an index finds for one of these values, or nil if no index applies. If
+  /// several indexes apply, the one with the fewest objects is used.
   package func candidates(of entity: Entity, having equalities: [(key: Int, value: Value)]) -> [Reference]? {
     equalities
       .compactMap { references(of: entity, whereKey: $0.key, is: $0.value) }
@@ -265,14 +267,14 @@ extension ModelState {
   }
 }
 
-/// One thing that a row shows: a key of its object, or a key path from it.
+/// A column of a row: a key of its object, or a key path from it.
 package enum QueryColumn: Hashable, Sendable {
   /// The key with this index.
   case key(Int)
   /// A key path of several keys, or with an operator.
   case path(ModelKeyPath)
 
-  /// What answers call it, in a row of an entity.
+  /// Returns the name of the column in responses, for a row of an entity.
   package func name(in entity: Entity) -> String {
     switch self {
     case .key(let index): entity.keys[index].name
@@ -282,7 +284,7 @@ package enum QueryColumn: Hashable, Sendable {
 }
 
 extension Value {
-  /// How many bytes there are to compare of it, where it is more than a few words.
+  /// The number of bytes to compare, or 0 for a value of a few words.
   fileprivate var comparedBytes: Int {
     switch self {
     case .null, .bool, .integer, .number, .rounded, .reference: 0

@@ -1,19 +1,19 @@
-/// What the rows of a query come to together: `@count`, or an operator over the values of a key path, such as
-/// `@sum.size`.
+/// An aggregate over the rows of a query: `@count`, or an operator over the values of a key path, such as `@sum.size`.
 package struct QueryAggregate: Hashable, Sendable {
-  /// As it was written; what answers call it.
+  /// The operator as it was written, which is also its name in responses.
   package let text: String
-  /// How values become one.
+  /// The function that combines the values.
   private let function: CollectionFold.Function
   /// The path from each row to its value; nil for `@count`.
   package let path: ModelKeyPath?
 
-  /// The most of one query.
+  /// The maximum number of aggregates of one query.
   package static let maximumCount = 32
 
-  /// Reads `@count,@sum.size`, where what comes twice counts once. Throws `malformed-query` for what is none, and for
-  /// paths through collections; what is wrong with a key path, and `invalid-value` where its values are none that the
-  /// operator takes.
+  /// Parses operators such as `@count,@sum.size`; a repeated one counts once.
+  ///
+  /// Throws `malformed-query` for text that is not an operator and for paths through collections, an error for an
+  /// invalid key path, and `invalid-value` if the operator does not accept the values of its path.
   static func read(_ text: String, of entity: Entity, in schema: Schema) throws(ModelError) -> [QueryAggregate] {
     var aggregates: [QueryAggregate] = []
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
@@ -67,10 +67,10 @@ package struct QueryAggregate: Hashable, Sendable {
     }
   }
 
-  /// What a row adds, as `reader` has it.
+  /// Returns the value that a row contributes, as `reader` has it.
   package func value(of reference: Reference, in reader: some ObjectReader) -> Value {
     guard let path else { return .null }
-    // Which of two zeros came first must not show.
+    // The result must not depend on which of two zeros came first.
     return reader.value(of: reference, at: path).withoutSignOfZero
   }
 
@@ -81,8 +81,8 @@ package struct QueryAggregate: Hashable, Sendable {
   }
 }
 
-/// What the rows of a query fold into while they come, go and change: in each section, or in the whole where there are
-/// none. A row costs the same however many there are, or for the least and the greatest a logarithm of it.
+/// The aggregates of a query, kept up to date while rows come, go and change: for each section, or for all rows if the
+/// query has no sections. A change of a row costs O(1), or O(log n) for the minimum and the maximum.
 package struct QueryFolds: Sendable {
   private struct Group: Sendable {
     var rowCount = 0
@@ -90,16 +90,16 @@ package struct QueryFolds: Sendable {
   }
 
   private let empty: [RunningFold]
-  /// By what names the section; `null` alone where there are none.
+  /// The groups by the key of their section; only `null` if the query has no sections.
   private var groups: [Value: Group] = [:]
 
   /// The folds of a query over no rows.
   package init(of query: Query) { empty = query.aggregates.map(\.fold) }
 
-  /// Whether there is nothing to fold.
+  /// True if the query has no aggregates.
   package var isEmpty: Bool { empty.isEmpty }
 
-  /// Takes a row in.
+  /// Adds a row.
   package mutating func insert(_ row: QueryRow) {
     guard !empty.isEmpty else { return }
     change(row) { group in
@@ -108,7 +108,7 @@ package struct QueryFolds: Sendable {
     }
   }
 
-  /// Takes out a row that was taken in.
+  /// Removes a row that was inserted.
   package mutating func remove(_ row: QueryRow) {
     guard !empty.isEmpty else { return }
     change(row) { group in
@@ -123,14 +123,14 @@ package struct QueryFolds: Sendable {
     body(&groups[Self.key(of: row.section), default: Group(folds: empty)])
   }
 
-  /// What the rows of a section come to, or with nil all rows of a query without sections.
+  /// Returns the aggregates of a section's rows, or with nil those of all rows of a query without sections.
   package func values(of section: QuerySection?) -> [Value] {
     (groups[Self.key(of: section)]?.folds ?? empty).map { fold in
       if case .value(let value) = fold.value { value } else { .null }
     }
   }
 
-  /// One section has one name, in whatever form its rows have the value.
+  /// Returns the key of a section's group, which is the same for every form in which its rows have the value.
   private static func key(of section: QuerySection?) -> Value {
     switch section?.name {
     case nil: .null

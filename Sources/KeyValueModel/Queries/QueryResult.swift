@@ -1,24 +1,24 @@
-/// The rows of a live query at one revision. Persistent: a copy costs O(1), and shares all rows with the results before
-/// and after it that have not changed.
+/// The rows of a live query at one revision. Persistent: a copy costs O(1), and shares unchanged rows with the results
+/// before and after it.
 package struct QueryResult: Sendable {
-  /// What was asked for.
+  /// The query that this is the result of.
   package let query: Query
-  /// All rows that meet the filter, those outside of the window too.
+  /// All rows that meet the filter, including those outside of the window.
   private var rows = RankedTree<RowOrder>()
   private var sections = RankedTree<SectionOrder>()
-  /// What all rows come to, those outside of the window too, where there are no sections: a value for each of the
-  /// query's aggregates.
+  /// The aggregates of all rows, including those outside of the window, one for each of the query's operators; empty if
+  /// the query has sections.
   package private(set) var aggregates: [Value] = []
-  /// For how many objects the filter fails.
+  /// The number of objects for which the filter fails.
   package var failed = 0
 
-  /// The result of a query that nothing meets.
+  /// Creates the result of a query that no object meets.
   package init(nothingOf query: Query) {
     self.query = query
     if query.section == nil { aggregates = QueryFolds(of: query).values(of: nil) }
   }
 
-  /// The result with these rows, in any order, and what they fold into.
+  /// Creates a result from rows in any order, and their aggregates.
   package init(_ query: Query, rows: [QueryRow], folds: QueryFolds, failed: Int) {
     self.query = query
     self.failed = failed
@@ -39,17 +39,17 @@ package struct QueryResult: Sendable {
     self.sections = RankedTree(sorted: sections)
   }
 
-  /// How many rows are in the window: as many as the query's limit allows.
+  /// The number of rows in the window: at most the query's limit.
   package var count: Int { min(query.words.limit ?? .max, rows.count) }
 
-  /// How many sections there are, those outside of the window too.
+  /// The number of sections, including those outside of the window.
   package var sectionCount: Int { sections.count }
 
-  /// How many rows there are, those outside of the window too.
+  /// The number of rows, including those outside of the window.
   package var rowCount: Int { rows.count }
 
-  /// The rows of the nodes that two results do not share, among them all that they do not have in common: see
-  /// `RankedTree.unshared`.
+  /// Returns the rows of the nodes that two results do not share, which include all rows that the results do not have
+  /// in common: see `RankedTree.unshared`.
   package static func unshared(_ left: QueryResult, _ right: QueryResult) -> (left: [QueryRow], right: [QueryRow]) {
     RankedTree<RowOrder>.unshared(left.rows, right.rows)
   }
@@ -61,13 +61,13 @@ package struct QueryResult: Sendable {
   package struct WindowSection: Hashable, Sendable {
     /// The value that its rows have in common.
     package let name: Value
-    /// How many of its rows are in the window.
+    /// The number of its rows in the window.
     package let count: Int
-    /// What all its rows come to, those outside of the window too: a value for each of the query's aggregates.
+    /// The aggregates of all its rows, including those outside of the window, one for each of the query's operators.
     package let aggregates: [Value]
   }
 
-  /// The sections of the window, in order; nil where the query has none.
+  /// The sections of the window, in order; nil if the query has none.
   package var windowSections: [WindowSection]? {
     guard query.section != nil else { return nil }
     var found: [WindowSection] = []
@@ -81,32 +81,33 @@ package struct QueryResult: Sendable {
     return found
   }
 
-  /// Where a row of this result stands in the window, nil where it is outside.
+  /// Returns the position of a row in the window, or nil if it is outside.
   package func rank(of row: QueryRow) -> Int? {
     guard let rank = rows.rank(of: .row(row)), rank < count else { return nil }
     return rank
   }
 
-  /// The row at a place of the window.
+  /// Returns the row at a position of the window.
   package func row(at rank: Int) -> QueryRow { rows.element(at: rank) }
 
-  /// What clients call the place of a row.
+  /// Returns the position of a row as clients address it.
   package func position(of row: QueryRow, at rank: Int) -> RowPosition {
     guard let section = row.section, let index = index(of: section) else { return .row(rank) }
     return .sectioned(section: index, row: rank - rows.lowerBound(of: .start(section)))
   }
 
-  /// Where a section stands, nil where the window has no row of it.
+  /// Returns the index of a section, or nil if none of its rows is in the window.
   package func windowIndex(of section: QuerySection) -> Int? {
     rows.lowerBound(of: .start(section)) < count ? index(of: section) : nil
   }
 
   private func index(of section: QuerySection) -> Int? { sections.rank(of: section) }
 
-  /// The section of this name as its rows have it, so that they all have one; else `section` itself.
+  /// Returns the section of this name that existing rows share, or `section` itself if there is none.
   package func shared(_ section: QuerySection) -> QuerySection { sections.element(for: section)?.section ?? section }
 
-  /// Whether more than rows and sections is different in another result: how many rows there are, or what they come to.
+  /// True if another result has the same number of rows and the same aggregate operators. If there are any, their
+  /// values and the sections of the window must be the same, too.
   package func isSummedUpLike(_ other: QueryResult) -> Bool {
     guard rowCount == other.rowCount, query.words.aggregate == other.query.words.aggregate else { return false }
     guard !query.aggregates.isEmpty else { return true }
@@ -115,7 +116,7 @@ package struct QueryResult: Sendable {
 
   // MARK: Changing
 
-  /// Puts in a row of an object that has none.
+  /// Inserts a row of an object that has none.
   package mutating func insert(_ row: QueryRow) {
     guard rows.insert(row) != nil, let section = row.section else { return }
     if let index = index(of: section) {
@@ -125,7 +126,7 @@ package struct QueryResult: Sendable {
     }
   }
 
-  /// Takes a row out.
+  /// Removes a row.
   package mutating func remove(_ row: QueryRow) {
     guard rows.remove(.row(row)) != nil, let section = row.section, let index = index(of: section) else { return }
     if sections.element(at: index).rowCount == 1 {
@@ -135,7 +136,7 @@ package struct QueryResult: Sendable {
     }
   }
 
-  /// Notes what the rows of a section come to, or with nil all rows of a query without sections.
+  /// Sets the aggregates of a section, or with nil those of all rows of a query without sections.
   package mutating func set(_ aggregates: [Value], of section: QuerySection?) {
     guard let section else {
       self.aggregates = aggregates
@@ -145,31 +146,31 @@ package struct QueryResult: Sendable {
     sections.update(at: index) { $0.aggregates = aggregates }
   }
 
-  /// Puts a row in the place of another one of the same object that stands where it stands.
+  /// Replaces a row by another one of the same object that has the same place.
   package mutating func replace(_ row: QueryRow, by other: QueryRow) {
     guard let rank = rows.rank(of: .row(row)) else { return }
     rows.update(at: rank) { $0 = other }
   }
 }
 
-/// An object in a live query's result: where it stands, and what is shown of it. Immutable, so that the result of one
-/// revision shares the rows of the one before.
+/// An object in a live query's result, with its place and its columns. Immutable, so that the results of successive
+/// revisions share rows.
 package final class QueryRow: Sendable {
   /// The object.
   package var reference: Reference { rank.reference }
-  /// What the object is.
+  /// The entity of the object.
   package let entity: Entity
-  /// The section that it is in; nil where there are none.
+  /// The section of the row; nil if the query has no sections.
   package let section: QuerySection?
-  /// What it is ordered by within its section.
+  /// The values that order the row within its section.
   package let rank: SortOrder.Rank
-  /// The values that are shown, in the order of `Query.columns(of:)`.
+  /// The values of the columns, in the order of `Query.columns(of:)`.
   package let shown: [Value]
-  /// What it adds to each of the query's aggregates.
+  /// The values that the row contributes to the query's aggregates, one for each.
   package let folded: [Value]
   private let order: SortOrder
 
-  /// The row of an object.
+  /// Creates the row of an object.
   package init(
     entity: Entity, section: QuerySection?, order: SortOrder, rank: SortOrder.Rank, shown: [Value], folded: [Value]
   ) {
@@ -181,12 +182,12 @@ package final class QueryRow: Sendable {
     self.folded = folded
   }
 
-  /// Whether it stands where another row of the same object stands, in results of one query.
+  /// True if another row of the same object has the same place, in results of one query.
   package func isInSamePlace(as other: QueryRow) -> Bool {
     QuerySection.isSame(section, other.section) && rank.isSame(as: other.rank)
   }
 
-  /// Whether the same is shown of both, as JSON writes it.
+  /// True if both rows show the same values, as JSON writes them.
   package func showsTheSame(as other: QueryRow) -> Bool {
     shown.count == other.shown.count && zip(shown, other.shown).allSatisfy { $0.isWrittenAlike($1) }
   }
@@ -196,7 +197,7 @@ package final class QueryRow: Sendable {
 
 /// Rows in the order of a result: by section, and within one by the query's order.
 private enum RowOrder: RankedOrder {
-  /// What rows are found by.
+  /// The key of a search for rows.
   enum Key: Sendable {
     /// A row.
     case row(QueryRow)
@@ -229,21 +230,23 @@ private enum RowOrder: RankedOrder {
   }
 }
 
-/// A section of a live query's result: the rows that have one value for the key path that makes the sections.
+/// A section of a live query's result: the rows that share a value of the sectioning key path.
 package final class QuerySection: Sendable {
   /// The value that its rows have in common.
   package var name: Value { key.value }
   private let key: ValueOrder.Key
 
-  /// The section of a value. Of values that are equal and written in several ways, as JSON objects with their members
-  /// in another order, 1 and 1.0, and the two zeros, one stands for all, so that its name does not depend on which came
+  /// Creates the section of a value.
+  ///
+  /// Values that are equal but can be written in several ways, such as JSON objects with their members in another
+  /// order, 1 and 1.0, and the two zeros, are brought into one form, so that the name does not depend on which row came
   /// first.
   package init(_ key: ValueOrder.Key) {
     self.key = key.value.hasSeveralForms ? ValueOrder.plain.key(of: key.value.inOneForm) : key
   }
 
-  /// How it stands to another. Values that only have the same place in their order, as two ways to write one moment,
-  /// make two sections.
+  /// Returns the ordering relative to another section. Values that have the same place in their order without being
+  /// equal, such as two ways to write one moment, make two sections.
   package func ordering(to other: QuerySection) -> Ordering {
     if self === other { return .same }
     let ordering = key.ordering(to: other.key)
@@ -251,7 +254,7 @@ package final class QuerySection: Sendable {
     return ValueOrder.plain.ordering(of: .string(name.json), to: .string(other.name.json))
   }
 
-  /// Whether both are the same section, or neither is one.
+  /// True if both are the same section, or both are nil.
   package static func isSame(_ left: QuerySection?, _ right: QuerySection?) -> Bool {
     switch (left, right) {
     case (let left?, let right?): left.ordering(to: right) == .same
@@ -261,13 +264,13 @@ package final class QuerySection: Sendable {
   }
 }
 
-/// Sections in ascending order, with what their rows come to.
+/// Sections in ascending order, with the aggregates of their rows.
 private enum SectionOrder: RankedOrder {
   struct Entry: Sendable {
     let section: QuerySection
-    /// How many rows it has, those outside of the window too.
+    /// The number of its rows, including those outside of the window.
     var rowCount = 1
-    /// What all its rows come to, those outside of the window too: a value for each of the query's aggregates.
+    /// The aggregates of all its rows, including those outside of the window, one for each of the query's operators.
     var aggregates: [Value] = []
   }
 
@@ -277,7 +280,7 @@ private enum SectionOrder: RankedOrder {
 }
 
 extension Value {
-  /// Whether there is a JSON object in it, or a double that is a whole number.
+  /// True if the value contains a JSON object, or a double that is a whole number.
   fileprivate var hasSeveralForms: Bool {
     switch self {
     case .object: true
@@ -287,8 +290,8 @@ extension Value {
     }
   }
 
-  /// The same value, zeros positive, whole numbers as integers, and the members of its objects in the order of their
-  /// names.
+  /// The same value with zeros positive, whole numbers as integers, and the members of its objects in the order of
+  /// their names.
   fileprivate var inOneForm: Value {
     switch self {
     case .number(0), .rounded(0): return .integer(0)
@@ -304,10 +307,10 @@ extension Value {
   }
 }
 
-/// Where a row stands in the list that a client has.
+/// The position of a row in a client's list.
 package enum RowPosition: Hashable, Sendable {
-  /// In a list without sections.
+  /// The index in a list without sections.
   case row(Int)
-  /// In a section, and in that.
+  /// The index of the section, and the index within it.
   case sectioned(section: Int, row: Int)
 }

@@ -1,17 +1,17 @@
-/// The order of a fetch's objects (the specification, sections 3 and 5): by the values for key paths, one after the
-/// other, and in the end by reference. Null comes before everything else, and so last where the order is turned around.
+/// The order of a fetch's objects (the specification, sections 3 and 5): by the values of key paths, one after the
+/// other, and finally by reference. Null precedes all other values, so that it comes last in a descending order.
 package struct SortOrder: Sendable {
   /// One key path to sort by.
   package struct Key: Sendable {
     /// The path from each object.
     package let path: ModelKeyPath
-    /// Whether the greatest comes first.
+    /// True for descending order.
     package let isDescending: Bool
-    /// How its values stand to one another.
+    /// The order of its values.
     package let order: ValueOrder
 
-    /// Reads one key path, ascending. Throws what is wrong with it; its values must be ones that have an order, which
-    /// lists have not.
+    /// Parses one key path, ascending by default. Throws an error for an invalid path, and for a path whose values have
+    /// no order, as lists do not.
     package init(
       _ text: String, isDescending: Bool = false, of entity: Entity, in schema: Schema
     ) throws(ModelError) {
@@ -24,29 +24,29 @@ package struct SortOrder: Sendable {
       order = path.type == .attribute(.date) ? .dates : .plain
     }
 
-    /// What an object is ordered by, as `reader` has it.
+    /// Returns the value that an object is sorted by, as `reader` has it.
     package func value(of reference: Reference, in reader: some ObjectReader) -> ValueOrder.Key {
       order.key(of: reader.value(of: reference, at: path))
     }
   }
 
-  /// The paths, the most important one first.
+  /// The key paths, in descending priority.
   package let keys: [Key]
 
-  /// The most key paths of an order.
+  /// The maximum number of key paths in an order.
   package static let maximumKeys = 32
 
-  /// The order of references.
+  /// Creates the order of references.
   package init() { keys = [] }
 
-  /// Reads `-salary,name`. Throws what is wrong with a key path; values must be ones that have an order, which lists
-  /// have not.
+  /// Parses a sort such as `-salary,name`. Throws an error for an invalid path, and for a path whose values have no
+  /// order, as lists do not.
   package init(_ text: String, of entity: Entity, in schema: Schema) throws(ModelError) {
     var keys: [Key] = []
     var seen: Set<Substring> = []
     for name in text.split(separator: ",", omittingEmptySubsequences: false) {
       let isDescending = name.hasPrefix("-")
-      // What is ordered by already has no say any more.
+      // A repeated key path has no effect on the order.
       guard seen.insert(isDescending ? name.dropFirst() : name).inserted else { continue }
       guard seen.count <= Self.maximumKeys else {
         throw ModelError(.malformedKeyPath, "a sort has at most \(Self.maximumKeys) key paths")
@@ -58,27 +58,27 @@ package struct SortOrder: Sendable {
     self.keys = keys
   }
 
-  /// What an object is sorted by, read once.
+  /// The values that an object is sorted by, read once.
   package struct Rank: Sendable {
     /// The object.
     package let reference: Reference
     let values: [ValueOrder.Key]
 
-    /// Whether an object with the other rank stands at the same place: nothing that orders them differs.
+    /// True if the other rank has the same place: the same object, and no difference in the values that order it.
     package func isSame(as other: Rank) -> Bool {
       guard reference == other.reference, values.count == other.values.count else { return false }
       return values.indices.allSatisfy { values[$0].ordering(to: other.values[$0]) == .same }
     }
   }
 
-  /// What the object is sorted by, as `reader` has it.
+  /// Returns the values that the object is sorted by, as `reader` has them.
   package func rank(of reference: Reference, in reader: some ObjectReader) -> Rank {
     Rank(reference: reference, values: keys.map { $0.value(of: reference, in: reader) })
   }
 
-  /// Whether `left` comes before `right`.
+  /// Returns true if `left` comes before `right`.
   package func precedes(_ left: Rank, _ right: Rank) -> Bool {
-    // No pairs are made: this is what a live query spends most of its time with.
+    // Makes no pairs: a live query spends most of its time here.
     for index in keys.indices {
       switch left.values[index].ordering(to: right.values[index]) {
       case .same: continue

@@ -1,4 +1,5 @@
-/// What a transaction did: enough to go from the state before it to the state after, one operation at a time, and back.
+/// The effects of a transaction: enough to go from the state before it to the state after it, one operation at a time,
+/// and back.
 public struct Commit: Sendable {
   /// A key of an object that an operation set.
   public struct KeyChange: Hashable, Sendable {
@@ -6,66 +7,67 @@ public struct Commit: Sendable {
     public let object: Reference
     /// The index of the key in its entity.
     public let key: Int
-    /// True where the key's `notifies` kept it silent: observers are not notified, but paths through it lead elsewhere.
+    /// True if the key's `notifies` kept it silent: observers are not notified, but paths through the key lead
+    /// elsewhere.
     public internal(set) var isSilent: Bool
-    /// What became of the members, where the key is a collection and the operation did not set it as a whole.
+    /// The change of the members if the key is a collection and the operation did not set it as a whole; nil otherwise.
     public internal(set) var collection: CollectionChange?
-    /// How many members a collection has that was set as a whole; 0 for everything else.
+    /// The number of members of a collection that was set as a whole; 0 for everything else.
     var memberCount = 0
   }
 
-  /// Members of a collection that came, went or were replaced (KVO guide, "Indexed To-Many Compliance").
+  /// Members of a collection that were inserted, removed or replaced (KVO guide, "Indexed To-Many Compliance").
   public struct CollectionChange: Hashable, Sendable {
-    /// The sort, as change dictionaries have it.
+    /// The kind, as in change dictionaries.
     public enum Kind: String, Hashable, Sendable {
-      /// Members came.
+      /// Members were inserted.
       case insertion
-      /// Members went.
+      /// Members were removed.
       case removal
-      /// Members were put in the place of others.
+      /// Members were replaced by others.
       case replacement
     }
 
-    /// The sort.
+    /// The kind of change.
     public let kind: Kind
-    /// The places, ascending: after the operation for an insertion, before it for a removal; nil where the collection
-    /// is not ordered.
+    /// The indexes, ascending: after the operation for an insertion, before it for a removal; nil if the collection is
+    /// not ordered.
     public let indexes: [Int]?
-    /// The members that went, in order.
+    /// The removed members, in order.
     public let removed: [Value]
-    /// The members that came, in order.
+    /// The inserted members, in order.
     public let inserted: [Value]
   }
 
-  /// What one operation did.
+  /// The effects of one operation.
   public struct Step: Sendable {
-    /// What sort of operation it was, as far as observers care.
+    /// The kind of operation, as far as it matters to observers.
     public enum Kind: Sendable {
-      /// It set these keys, in this order.
+      /// The operation set these keys, in this order.
       case change([KeyChange])
-      /// It opened a bracket around a key.
+      /// The operation opened a bracket around a key.
       case willChange(Reference, key: Int)
-      /// It closed the bracket.
+      /// The operation closed the bracket around a key.
       case didChange(Reference, key: Int)
     }
 
-    /// The sort.
+    /// The kind of operation.
     public let kind: Kind
-    /// The objects that it left different, as they stood after it; nil for deleted ones.
+    /// The objects that the operation changed, as they were after it; nil for deleted ones.
     public let writes: [(object: Reference, record: ObjectRecord?)]
   }
 
-  /// The revision that it made.
+  /// The revision that the commit made.
   public let revision: Revision
   private let contents: Contents
 
-  /// What it did, in one reference: commits are handed on often, and kept by the thousand.
+  /// The effects, in one reference: commits are passed around often, and kept by the thousand.
   private enum Contents: Sendable {
     case setting(PlainSetting)
     case listing(Listing)
   }
 
-  /// What any commit did.
+  /// The effects of a commit of any kind.
   private final class Listing: Sendable {
     let writer: String?
     let steps: [Step]
@@ -77,8 +79,10 @@ public struct Commit: Sendable {
     }
   }
 
-  /// A commit of operations. `results` has for each of them the object that it was about; nil where that is the one
-  /// object that it touched: most transactions are such, and make no list.
+  /// Creates a commit of operations.
+  ///
+  /// `results` has the object of each operation, or is nil if that is the one object that was touched. A commit with
+  /// nil that set one attribute makes no lists.
   init(
     revision: Revision, writer: String?, steps: [Step], before: [TouchedObjects.Element], results: [Reference]?
   ) {
@@ -92,18 +96,18 @@ public struct Commit: Sendable {
     }
   }
 
-  /// A commit of one setting.
+  /// Creates a commit of one setting.
   init(revision: Revision, _ setting: PlainSetting) {
     self.revision = revision
     contents = .setting(setting)
   }
 
-  /// The setting of one attribute, where that is all that it did.
+  /// The setting of one attribute, if the commit did nothing else; nil otherwise.
   package var plainSetting: PlainSetting? {
     if case .setting(let setting) = contents { setting } else { nil }
   }
 
-  /// The name of the writer, where the transaction gave one.
+  /// The name of the writer, if the transaction gave one.
   public var writer: String? {
     switch contents {
     case .setting(let setting): setting.writer
@@ -111,7 +115,7 @@ public struct Commit: Sendable {
     }
   }
 
-  /// Its operations that touched something, in order; that of a plain setting is made when it is asked for.
+  /// The operations that touched something, in order; that of a plain setting is made on each access.
   public var steps: [Step] {
     switch contents {
     case .setting(let setting): [setting.step]
@@ -119,7 +123,7 @@ public struct Commit: Sendable {
     }
   }
 
-  /// Every object that it touched, as it stood before; nil for those that were not there.
+  /// The objects that the commit touched, as they were before it; nil for those that did not exist.
   public var before: TouchedObjects {
     switch contents {
     case .setting(let setting): TouchedObjects(setting)
@@ -127,7 +131,7 @@ public struct Commit: Sendable {
     }
   }
 
-  /// For each operation of the transaction the object that it was about.
+  /// The object of each operation of the transaction, in order.
   public var results: [Reference] {
     guard case .listing(let listing) = contents, let results = listing.listedResults else {
       return before.map(\.object)
@@ -135,7 +139,8 @@ public struct Commit: Sendable {
     return results
   }
 
-  /// Gives what each operation left different, in order: objects as they stood after it, nil for deleted ones.
+  /// Calls `body` with each object that each operation changed, in order: its record after the operation, nil if
+  /// deleted.
   package func forEachWrite(_ body: (Reference, ObjectRecord?) -> Void) {
     switch contents {
     case .setting(let setting): body(setting.object, setting.after)
@@ -144,7 +149,7 @@ public struct Commit: Sendable {
     }
   }
 
-  /// Gives every key that it set, in order.
+  /// Calls `body` with each key that was set, in order.
   package func forEachChange(_ body: (KeyChange) -> Void) {
     switch contents {
     case .setting(let setting): body(setting.change)
@@ -155,8 +160,10 @@ public struct Commit: Sendable {
 
   // MARK: Touched objects
 
-  /// Gives every object that the commit can notify the observers of: those that it wrote, and those with a key that it
-  /// bracketed, since a bracket is a change even where nothing was written inside. Some may be given more than once.
+  /// Calls `body` with each object whose observers the commit can notify, possibly more than once.
+  ///
+  /// These are the objects that were written, and those with a bracketed key, since a bracket is a change even if
+  /// nothing was written inside.
   package func forEachTouchedObject(_ body: (Reference) -> Void) {
     if let setting = plainSetting { return body(setting.object) }
     for entry in before { body(entry.object) }
@@ -165,7 +172,7 @@ public struct Commit: Sendable {
     }
   }
 
-  /// Whether the commit touches an object that is wanted; see `forEachTouchedObject(_:)`.
+  /// Returns true if the commit touches an object that `isWanted` accepts; see `forEachTouchedObject(_:)`.
   package func touchesObject(where isWanted: (Reference) -> Bool) -> Bool {
     if let setting = plainSetting { return isWanted(setting.object) }
     if before.contains(where: { isWanted($0.object) }) { return true }
@@ -178,7 +185,7 @@ public struct Commit: Sendable {
 
   private static let bytesPerMember = 48
 
-  /// About how many bytes of memory the commit keeps alive, for bounds on histories.
+  /// The approximate number of bytes of memory that the commit keeps alive, for bounds on histories.
   package var approximateBytes: Int {
     if let setting = plainSetting {
       return 160 + 96 + 2 * 64 + setting.before.approximateBytes + setting.after.approximateBytes
@@ -197,30 +204,30 @@ public struct Commit: Sendable {
     }
     for entry in before {
       bytes += 64 + (entry.record?.approximateBytes ?? 0)
-      // Nothing else keeps what a deleted object had.
+      // Nothing else keeps the members of a deleted object.
       if deleted.contains(entry.object) { bytes += Self.bytesPerMember * (entry.record?.memberCount ?? 0) }
     }
     return bytes
   }
 
-  /// What a change keeps of a collection besides the record: the members that came or went; where it was set as a
-  /// whole, all that it has, since the list before shares nothing with it.
+  /// Returns the approximate bytes that a change keeps of a collection besides the record: the inserted and removed
+  /// members; for one that was set as a whole all members, since it shares nothing with the list before.
   private static func approximateBytes(ofMembersIn change: KeyChange) -> Int {
     guard let collection = change.collection else { return bytesPerMember * change.memberCount }
     return 96 + bytesPerMember * (collection.removed.count + collection.inserted.count)
   }
 }
 
-/// The setting of one attribute of one object, where that is all that a commit did: the commonest of all commits, in
-/// one piece of memory and without lists.
+/// The setting of one attribute of one object, as the only effect of a commit: the most frequent kind of commit, in one
+/// allocation and without lists.
 package final class PlainSetting: Sendable {
   /// The object.
   package let object: Reference
   /// The index of the attribute in its entity.
   package let key: Int
-  /// True where the key's `notifies` kept it silent.
+  /// True if the key's `notifies` kept it silent.
   package let isSilent: Bool
-  /// The object as it was, and as it is.
+  /// The object before and after the commit.
   package let before, after: ObjectRecord
   fileprivate let writer: String?
 
@@ -231,7 +238,7 @@ package final class PlainSetting: Sendable {
     (self.before, self.after, self.writer) = (before, after, writer)
   }
 
-  /// What a step did to an object that was `before`; nil where that is anything else.
+  /// Creates the setting that a step made of an object that was `before`; nil if the step is anything else.
   fileprivate convenience init?(_ step: Commit.Step, _ before: ObjectRecord?, _ writer: String?) {
     guard let before, case .change(let changes) = step.kind, changes.count == 1, let change = changes.first,
       step.writes.count == 1, let after = step.writes[0].record, after.entity.isAttribute(change.key)
@@ -249,7 +256,7 @@ package final class PlainSetting: Sendable {
 
 /// The objects that a commit touched, each once, as they stood before it.
 public struct TouchedObjects: RandomAccessCollection, Sendable {
-  /// An object with its record before the commit; nil where it was not there.
+  /// An object with its record before the commit; nil if it did not exist.
   public typealias Element = (object: Reference, record: ObjectRecord?)
 
   private enum Contents: Sendable {
@@ -263,10 +270,10 @@ public struct TouchedObjects: RandomAccessCollection, Sendable {
 
   fileprivate init(_ list: [Element]) { contents = .list(list) }
 
-  /// Where the first one is.
+  /// The index of the first object.
   public var startIndex: Int { 0 }
 
-  /// Behind the last one.
+  /// The index after the last object.
   public var endIndex: Int {
     switch contents {
     case .one: 1
@@ -274,7 +281,7 @@ public struct TouchedObjects: RandomAccessCollection, Sendable {
     }
   }
 
-  /// One of them.
+  /// The object at an index, with its record before the commit.
   public subscript(index: Int) -> Element {
     switch contents {
     case .one(let setting):
@@ -286,11 +293,13 @@ public struct TouchedObjects: RandomAccessCollection, Sendable {
 }
 
 extension ObjectRecord {
-  /// How many members its collections have.
+  /// The total number of members of its collections.
   fileprivate var memberCount: Int {
     values.reduce(0) { if case .members(let list) = $1 { $0 + list.count } else { $0 } }
   }
 
+  /// The approximate number of bytes of memory that the object takes.
+  ///
   /// O(1) for an entity without collections, whose members are shared with the list before and after; O(n) otherwise.
   fileprivate var approximateBytes: Int {
     guard entity.hasCollections else { return memoryBytes }

@@ -1,26 +1,28 @@
-/// The objects and their revision: what the single writer holds. A value without locks, clocks or files.
+/// The objects and their revision, which the single writer owns. A value without locks, clocks or files.
 public struct Model: Sendable {
-  /// The objects as they stand.
+  /// The current objects.
   public private(set) var state: ModelState
-  /// The last committed transaction.
+  /// The revision of the last committed transaction.
   public private(set) var revision: Revision
 
-  /// A model without objects.
+  /// Creates a model without objects.
   public init(schema: Schema) {
     self.init(state: ModelState(schema: schema), revision: 0)
   }
 
-  /// A model as it stood at a revision.
+  /// Creates a model from the objects at a revision.
   public init(state: ModelState, revision: Revision) {
     self.state = state
     self.revision = revision
   }
 
-  /// What the objects are.
+  /// The schema of the objects.
   public var schema: Schema { state.schema }
 
-  /// Applies a transaction and gives it the next revision. One that fails leaves everything as it was, also one that
-  /// is over the limits. `milliseconds`, since 1970, is when lifetimes begin.
+  /// Applies a transaction and gives it the next revision.
+  ///
+  /// A transaction that fails, or exceeds the limits, leaves everything as it was. `milliseconds`, since 1970, is the
+  /// time at which lifetimes begin.
   public mutating func commit(
     _ transaction: Transaction, limits: TransactionLimits = .unlimited, at milliseconds: Int64 = 0
   ) throws(ModelError) -> Commit {
@@ -50,7 +52,7 @@ public struct Model: Sendable {
     return application.commit(writer: transaction.writer)
   }
 
-  /// Asks the rules first, as far as what a transaction names is there before it.
+  /// Asks the rules before the transaction is applied, as far as the objects that it names exist.
   private func ask(
     _ access: WriteAccess, about transaction: Transaction, _ limits: TransactionLimits
   ) throws(ModelError) -> WriteInquiry {
@@ -68,7 +70,8 @@ public struct Model: Sendable {
     return inquiry
   }
 
-  /// Asks, of a transaction that is refused, whether its operations up to `end` may make and change what they would.
+  /// Asks the rules, for a refused transaction, whether its operations up to `end` may make their creations and
+  /// changes.
   private func ask(
     _ inquiry: WriteInquiry?, aboutMakingIn transaction: Transaction, _ limits: TransactionLimits,
     before end: Int? = nil
@@ -114,7 +117,7 @@ public struct Model: Sendable {
     }
   }
 
-  /// Revision 0 stands for versions that this store has never had.
+  /// Describes a version other than that of revision `since`; 0 stands for versions that this store has never had.
   private static func other(than since: Revision) -> String {
     since == 0 ? "another version than those that were named" : "no longer what it was at revision \(since)"
   }
@@ -124,8 +127,8 @@ public struct Model: Sendable {
   }
 }
 
-/// The commonest of all transactions, carried out without the machinery of `TransactionApplication`: it does nothing
-/// that would have to be undone, or told apart operation by operation.
+/// The most frequent transaction, applied without the machinery of `TransactionApplication`: it does nothing that would
+/// have to be undone, or kept apart by operation.
 extension Model {
   /// The setting of one attribute of one object to a value that the attribute takes as it is.
   private struct PlainSet {
@@ -137,7 +140,7 @@ extension Model {
     let value: Value
   }
 
-  /// Returns what a setting for a key path comes to; nil if it is not such a setting, or is to fail.
+  /// Returns the setting of a key path, or nil if it is not plain, or certain to fail.
   private func plainSet(_ reference: Reference, _ keyPath: String, _ given: Value) -> PlainSet? {
     guard let entity = schema.entityIndex(of: reference), let key = schema.entities[entity].indexOfKey(keyPath)
     else { return nil }
@@ -146,7 +149,7 @@ extension Model {
     return PlainSet(reference: reference, entity: entity, key: key, column: column, value: value)
   }
 
-  /// The same for a transaction that is one such setting, and was not prepared.
+  /// Returns the setting that is all of a transaction that was not prepared; nil for any other transaction.
   private func plainSet(_ transaction: Transaction) -> PlainSet? {
     guard transaction.operations.count == 1, transaction.preparations.isEmpty,
       case .set(let reference, let keyPath, let value) = transaction.operations[0]
@@ -154,8 +157,9 @@ extension Model {
     return plainSet(reference, keyPath, value)
   }
 
-  /// Sets one attribute of one object to a value that the attribute takes as it is, as a transaction of its own. Nil
-  /// for anything else, and for what is to fail: nothing has been done then.
+  /// Sets one attribute of one object to a value that the attribute accepts as it is, as a transaction of its own.
+  ///
+  /// Returns nil, and has changed nothing, for any other setting and for one that would fail.
   package mutating func commit(
     settingPlainly keyPath: String, of reference: Reference, to value: Value, writer: String? = nil,
     limits: TransactionLimits = .unlimited
@@ -163,7 +167,8 @@ extension Model {
     plainSet(reference, keyPath, value).flatMap { commit($0, writer: writer, limits, asking: nil) }
   }
 
-  /// Commits a setting whose preconditions hold; `inquiry` was asked of the state before it. Nil if it is to fail.
+  /// Commits a setting whose preconditions hold; `inquiry` was asked about the state before it. Returns nil if it would
+  /// fail.
   private mutating func commit(
     _ set: PlainSet, writer: String?, _ limits: TransactionLimits, asking inquiry: WriteInquiry?
   ) -> Commit? {
@@ -189,8 +194,8 @@ extension Model {
       PlainSetting(reference, key: set.key, isSilent: isSilent, before: old, after: new, writer: writer))
   }
 
-  /// Applies a transaction that was committed before as `commit` does, where nobody asks what it did: then the setting
-  /// of an attribute that is not indexed changes its object in place, and allocates nothing.
+  /// Applies a transaction that was committed before, as `commit` does, if its effects are not needed. The setting of
+  /// an attribute that is not indexed then changes its object in place, without an allocation.
   package mutating func redo(_ transaction: Transaction, at milliseconds: Int64) throws(ModelError) {
     if transaction.preconditions.isEmpty, transaction.access == nil, let set = plainSet(transaction),
       schema.entities[set.entity].indexedKeys.isEmpty,

@@ -1,10 +1,10 @@
-/// Why the model refuses something. A refused transaction changes nothing.
+/// The reason why the model refuses something. A refused transaction changes nothing.
 public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The sort of mistake; its raw value is the code of the specification, section 6.
+  /// The kind of error; its raw value is the code of the specification, section 6.
   public enum Code: String, Hashable, Sendable, CaseIterable {
     /// No entity has this name.
     case unknownEntity = "unknown-entity"
-    /// No rule lets who asks do this.
+    /// No rule allows the client to do this.
     case forbidden
     /// No object has this reference.
     case unknownObject = "unknown-object"
@@ -12,13 +12,13 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     case undefinedKey = "undefined-key"
     /// The key path does not follow the grammar.
     case malformedKeyPath = "malformed-key-path"
-    /// A key path is set through an object that is not there.
+    /// A key path is set through an object that does not exist.
     case nullInKeyPath = "null-in-key-path"
     /// A delete rule, or a reference that must not be null, forbids the deletion.
     case deleteDenied = "delete-denied"
-    /// An object with this reference is there already.
+    /// An object with this reference exists already.
     case alreadyExists = "already-exists"
-    /// What a precondition names has changed since its revision, or is not there.
+    /// The subject of a precondition has changed since its revision, or does not exist.
     case staleRevision = "stale-revision"
     /// The value does not have the type of the key or breaks a constraint.
     case invalidValue = "invalid-value"
@@ -28,44 +28,44 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     case readOnlyKey = "read-only-key"
     /// The reference names an object of another entity than the relationship wants.
     case wrongEntity = "wrong-entity"
-    /// A `willChange` without its `didChange`, or the other way round.
+    /// A `willChange` without its `didChange`, or the reverse.
     case unbalancedBracket = "unbalanced-bracket"
-    /// An index set names a place that is not there, or one twice.
+    /// An index set has an index that is out of range, or one twice.
     case indexOutOfRange = "index-out-of-range"
     /// Changes of the key path cannot be observed.
     case unobservableKeyPath = "unobservable-key-path"
-    /// A JSON Patch (RFC 6902) tests for what is not so.
+    /// A test of a JSON Patch (RFC 6902) fails.
     case patchTestFailed = "patch-test-failed"
-    /// The query asks for what there is not.
+    /// The query is malformed or asks for something that does not exist.
     case malformedQuery = "malformed-query"
-    /// The filter is no expression over the keys of its entity, is no condition, or costs too much.
+    /// The filter is not an expression over the keys of its entity, is not a condition, or costs too much.
     case malformedFilter = "malformed-filter"
-    /// The operation wants a collection and the key is none.
+    /// The operation needs a collection and the key is not one.
     case notACollection = "not-a-collection"
-    /// An object, or what the transaction writes, would have more bytes than allowed.
+    /// An object, or all that the transaction writes, would have more bytes than allowed.
     case contentTooLarge = "content-too-large"
-    /// The transaction, or what is read, takes more steps than a request may.
+    /// The transaction, or the reading of a request, takes more steps than a request may.
     case tooManySteps = "too-many-steps"
-    /// The objects take as much memory as they may, and the transaction would have them take more.
+    /// The objects take as much memory as they may, and the transaction would make them take more.
     case overloaded
-    /// As many objects end by themselves as the store allows.
+    /// The number of objects with a lease has reached the limit of the store.
     case tooManyLeases = "too-many-leases"
-    /// As many objects end by themselves, that this client has made so, as the store allows one client.
+    /// The number of objects with a lease that this client has made has reached the store's limit for one client.
     case tooManyLeasesOfClient = "too-many-leases-of-client"
   }
 
-  /// The sort of mistake.
+  /// The kind of error.
   public let code: Code
-  /// What is wrong, as a sentence for the person whose request it was.
+  /// A description of the error, as a sentence for the client.
   public let detail: String
-  /// The object concerned, where there is one.
+  /// The object concerned, if there is one.
   public var object: String?
-  /// The key path concerned, where there is one.
+  /// The key path concerned, if there is one.
   public var keyPath: String?
-  /// Which operation of a transaction failed, counted from 0.
+  /// The index of the operation that failed in its transaction, from 0, if known.
   public var operation: Int?
 
-  /// A mistake with what is known of its place.
+  /// Creates an error with the object, key path and operation as far as they are known.
   public init(
     _ code: Code, _ detail: String, object: Reference? = nil, keyPath: String? = nil, operation: Int? = nil
   ) {
@@ -76,10 +76,10 @@ public struct ModelError: Error, Hashable, Sendable, CustomStringConvertible {
     self.operation = operation
   }
 
-  /// Code and detail in a line.
+  /// The code and the detail in one line.
   public var description: String { "\(code.rawValue): \(detail)" }
 
-  /// The same mistake with the object that it is about.
+  /// Returns the same error with `reference` as its object, unless it has one.
   func at(_ reference: Reference) -> ModelError {
     var error = self
     error.object = error.object ?? reference.text

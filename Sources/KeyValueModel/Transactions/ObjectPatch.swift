@@ -1,24 +1,26 @@
-/// What a JSON patch (RFC 6902) makes of an object: the keys that are set, with their values. It depends on the object
-/// as it stood, and on nothing else but what its computed keys read.
+/// The result of a JSON Patch (RFC 6902) on an object: the keys to set, with their values. It depends only on the
+/// object as it was, and on the objects that its computed keys read.
 struct ObjectPatch: Sendable {
-  /// A key that is set.
+  /// A key to set.
   struct Setting {
     let key: Int
     let value: Value
-    /// The size of the value, and of the one that it replaces, where that was counted.
+    /// The sizes of the new value and of the one that it replaces; nil if they were not counted.
     var size: (new: ValueSize, old: ValueSize)?
   }
 
-  /// The keys, in the order in which the patch names them.
+  /// The keys to set, in the order in which the patch names them.
   private(set) var settings: [Setting]
-  /// Whether each value was found to be one that its attribute takes as it is.
+  /// True if every value is known to have the form of its attribute.
   private(set) var isChecked = false
-  /// What working it out took.
+  /// The steps that applying the patch took.
   let steps: Int
 
-  /// Applies a patch to an object as `GET` gives it, without the keys that are `hidden` from who asks; each key that
-  /// the patch names is set to what becomes of it. Throws `forbidden` where it replaces the document as a whole by one
-  /// that has a hidden key, or another value of a key in `closed`.
+  /// Applies a patch to an object as `GET` returns it, without the keys that are `hidden` from the client. Each key
+  /// that the patch names is set to its resulting value.
+  ///
+  /// Throws `forbidden` if the patch replaces the whole document by one that has a hidden key, or another value of a
+  /// key in `closed`.
   init(
     _ patch: JSONPatch, of reference: Reference, _ record: ObjectRecord, in state: borrowing ModelState,
     budget: TransactionBudget, without hidden: Set<Int> = [], closed: Set<Int> = []
@@ -26,7 +28,7 @@ struct ObjectPatch: Sendable {
     let document = Self.document(of: record, reference, in: state, named: patch.namedMembers, without: hidden)
     let named = Value.object(document).textBytes
     var limits = JSONPatchLimits()
-    // What the patch does not name stays beside the document.
+    // The parts that the patch does not name remain beside the document.
     let unnamed = max(0, record.textBytes - named)
     limits.documentBytes = max(budget.limits.objectBytes - unnamed, named)
     limits.addedBytes = budget.bytesLeft
@@ -48,14 +50,14 @@ struct ObjectPatch: Sendable {
       if closed.contains(key) { throw WriteInquiry.forbidden(key, of: record.entity, reference) }
     }
     settings = try record.entity.settings(changes, of: reference).map { index, value in
-      // A removed key has no value; a collection without value has no members.
+      // A removed key has no value; a removed collection has no members.
       let isEmptied = result[record.entity.keys[index].name] == nil && record.entity.keys[index].isToMany
       return Setting(key: index, value: isEmptied ? .array([]) : value)
     }
     steps = application.steps
   }
 
-  /// Checks the values by the schema, and counts what JSON they are.
+  /// Checks the values against the schema, and counts the sizes of those that are JSON.
   fileprivate mutating func check(
     by schema: Schema, _ reference: Reference, _ record: ObjectRecord
   ) throws(ModelError) {
@@ -73,26 +75,26 @@ struct ObjectPatch: Sendable {
     }
   }
 
-  /// The object's JSON, of which only the members in `named` are needed where it is not nil.
+  /// Returns the object's JSON, or only its members in `named` unless that is nil.
   private static func document(
     of record: ObjectRecord, _ reference: Reference, in state: borrowing ModelState, named: Set<String>?,
     without hidden: Set<Int>
   ) -> JSONObject {
     var document: JSONObject = ["@ref": .string(reference.text)]
-    // It moves for what is hidden, too.
+    // The revision also changes for hidden keys.
     if hidden.isEmpty { document["@revision"] = .integer(Int64(clamping: record.revision)) }
     document["@lifetime"] = record.lease?.shown
     for (index, key) in record.entity.keys.enumerated() where named?.contains(key.name) ?? true {
       if hidden.contains(index) { continue }
       let value = state.value(of: record, reference, key: index)
-      // What an attribute holds is JSON as it stands, and may be large.
+      // An attribute's value is already JSON, and may be large.
       document[key.name] = key.attribute == nil ? value.plain : value
     }
     return document
   }
 
-  /// What the patch names; where it replaces the document as a whole, what is different then. That it leaves out what
-  /// is not to be set, as the computed keys are, says nothing.
+  /// Returns the members that the patch names, or if it replaces the whole document, those that differ then. It may
+  /// leave out what cannot be set, such as computed keys.
   private static func changes(
     by patch: JSONPatch, of entity: Entity, _ document: JSONObject, _ result: JSONObject
   ) -> JSONObject {
@@ -105,7 +107,7 @@ struct ObjectPatch: Sendable {
       if !value.isNull, value != .array([]) { changes[name] = .null }
     }
     for (name, value) in result.members where document[name] != value {
-      // A number has no fraction in JSON where it is whole, and is read as an integer there.
+      // A whole number has no fraction in JSON, and is read back as an integer.
       if document[name]?.json == value.json { continue }
       changes[name] = value
     }
@@ -113,15 +115,14 @@ struct ObjectPatch: Sendable {
   }
 }
 
-/// What a JSON patch makes of an object as it stood at a revision. It holds as long as the object has not been written
-/// since.
+/// The result of a JSON Patch on an object at a revision. It is valid until the object is written.
 struct PreparedPatch: Sendable {
   private let revision: Revision
   private let createdAt: Revision
   let result: Result<ObjectPatch, ModelError>
 
-  /// Applies a patch to an object of a state; nil where there is no such object, and where the patch names what comes
-  /// from other objects: the whole document, or a computed key.
+  /// Applies a patch to an object of a state. Returns nil if the object does not exist, or if the patch names anything
+  /// that depends on other objects: the whole document, or a computed key.
   init?(
     _ patch: JSONPatch, of reference: Reference, in state: borrowing ModelState, _ limits: TransactionLimits
   ) {
@@ -141,12 +142,12 @@ struct PreparedPatch: Sendable {
     }
   }
 
-  /// Whether this is still the object that the patch was applied to.
+  /// Returns true if `record` is still the object that the patch was applied to.
   func holds(for record: ObjectRecord) -> Bool { record.revision == revision && record.createdAt == createdAt }
 }
 
 extension Value {
-  /// As JSON has it: names of objects are strings, collections arrays.
+  /// The value as JSON has it: references are strings, collections are arrays.
   fileprivate var plain: Value {
     switch self {
     case .reference(let reference): .string(reference.text)
@@ -158,7 +159,7 @@ extension Value {
 }
 
 extension ModelError {
-  /// A patch that cannot be applied to an object.
+  /// Creates the error for a patch that cannot be applied to an object.
   fileprivate init(_ error: JSONPatchError, _ reference: Reference) {
     let code: Code =
       switch error.kind {
@@ -173,7 +174,8 @@ extension ModelError {
 }
 
 extension Entity {
-  /// Whether a member of an object's JSON is a key that can be set: neither a computed one nor `@ref` and its like.
+  /// Returns true if a member of an object's JSON is a key that can be set, unlike computed keys and members such as
+  /// `@ref`.
   fileprivate func stores(_ name: String) -> Bool {
     indexOfKey(name).map { keys[$0].storage != nil } ?? false
   }
@@ -181,8 +183,8 @@ extension Entity {
 
 /// JSON merge patch (RFC 7396 §2).
 enum MergePatch {
-  /// `MergePatch(Target, Patch)` of the standard. `steps` grows by what it takes: a target is copied, and from many
-  /// members one is not removed at once.
+  /// Implements `MergePatch(Target, Patch)` of the standard. Adds to `steps` the work that it takes: a target is
+  /// copied, and removing a member takes longer the more there are.
   static func merging(_ patch: Value, into target: Value, steps: inout Int) -> Value {
     guard case .object(let patch) = patch else { return patch }
     var merged = JSONObject()

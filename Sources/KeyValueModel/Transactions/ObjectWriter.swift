@@ -1,16 +1,15 @@
-/// Carries out the operations of a transaction on objects: checks what is asked, and writes it with a `StateEditor`.
+/// Applies the operations of a transaction to objects: checks them, and writes the result with a `StateEditor`.
 struct ObjectWriter: ~Copyable {
   var editor: StateEditor
-  /// Whether the values of the operation under way were found to be such as their attributes take.
+  /// True if the values of the current operation are known to be valid for their attributes.
   var isChecked = false
-  /// The keys that a `put` does not give their defaults and that a JSON patch does not know, because who writes may not
-  /// read them.
+  /// The keys that a `put` does not reset to their defaults and that a JSON Patch does not see, because the writer may
+  /// not read them.
   var keysLeftAlone: Set<Int> = []
-  /// The keys that a JSON patch of the whole document may not set.
+  /// The keys that a JSON Patch of the whole document must not set.
   var closedKeys: Set<Int> = []
 
-  /// Makes an object. `heldBy` is a key that is about to be set from its other side, and
-  /// that may be null until then.
+  /// Creates an object. `inverse` is a key that may be null until it is set from its other side.
   mutating func create(
     _ reference: Reference, _ values: JSONObject, heldBy inverse: Int? = nil
   ) throws(ModelError) {
@@ -23,7 +22,7 @@ struct ObjectWriter: ~Copyable {
       if let value = given[index] {
         try assign(value, to: reference, key: index)
       } else if index != inverse, editor.state.record(reference)?.values[storage].isEmptyOrNull == true {
-        // Otherwise it was set as the far side of a key of the body that names the object itself.
+        // Otherwise a key of the body that names the object itself has set it from the far side.
         try assign(entity.keys[index].defaultValue, to: reference, key: index)
       }
     }
@@ -49,7 +48,7 @@ struct ObjectWriter: ~Copyable {
     }
   }
 
-  /// Takes away what a key has that a body does not name, but for what the body says of it from the far side.
+  /// Resets a key that a body does not name to its default, except for what the body sets from the far side.
   mutating func reset(
     _ reference: Reference, key index: Int, from old: Value, _ given: [Int: Value]
   ) throws(ModelError) {
@@ -64,7 +63,7 @@ struct ObjectWriter: ~Copyable {
     }
   }
 
-  /// Sets value for key path: the objects on the way must be there.
+  /// Sets the value for a key path. The objects on the path must exist.
   mutating func set(_ reference: Reference, _ keyPath: String, _ value: Value) throws(ModelError) {
     let (target, index, record) = try place(reference, keyPath)
     guard let record else { return }
@@ -75,7 +74,7 @@ struct ObjectWriter: ~Copyable {
     }
   }
 
-  /// The object that a key path leads to, which of its keys comes last, and the object as it stands.
+  /// Returns the object that owns the last key of a key path, the index of that key, and the object's current record.
   func place(
     _ reference: Reference, _ keyPath: String
   ) throws(ModelError) -> (owner: Reference, key: Int, record: ObjectRecord?) {
@@ -120,7 +119,7 @@ struct ObjectWriter: ~Copyable {
           value, into: editor.state.value(of: current, reference, key: index), steps: &steps)
         editor.budget.spend(steps)
       } else if value.isNull, record.entity.keys[index].isToMany {
-        // Null takes away what is there (RFC 7396 §2), and a collection without its members is empty.
+        // Null removes a member (RFC 7396 §2); a collection is emptied instead.
         merged = .array([])
       }
       try assign(merged, to: reference, key: index)
@@ -129,7 +128,7 @@ struct ObjectWriter: ~Copyable {
 
   // MARK: Bodies
 
-  /// A body's members by key index. `@ref` must be the right one; it and `@revision` are ignored.
+  /// Returns a body's members by key index. `@ref` must be the object's own; it and `@revision` are ignored.
   private func members(
     _ body: JSONObject, of entity: Entity, _ reference: Reference
   ) throws(ModelError) -> [Int: Value] {
@@ -140,13 +139,13 @@ struct ObjectWriter: ~Copyable {
 
   // MARK: Assigning
 
-  /// Checks a value and sets a key to it, whatever the key is.
+  /// Checks a value and sets a key of any kind to it.
   mutating func assign(_ value: Value, to reference: Reference, key index: Int) throws(ModelError) {
     guard let record = editor.state.record(reference) else { return }
     try assign(value, to: reference, record, key: index)
   }
 
-  /// The same for an object that the caller has looked up and that has not changed since.
+  /// Sets a key of an object whose record the caller has looked up and that has not changed since.
   private mutating func assign(
     _ value: Value, to reference: Reference, _ record: ObjectRecord, key index: Int
   ) throws(ModelError) {
@@ -155,7 +154,7 @@ struct ObjectWriter: ~Copyable {
       let name = record.entity.keys[index].name
       throw ModelError(.nullNotAllowed, "'\(name)' must have a value", object: reference, keyPath: name)
     }
-    // What most attributes are is handled without a copy of the key, which has much in it that is counted.
+    // The common attributes are set without copying the key, which has many reference-counted parts.
     if let plain = column.plainForm(of: value) { return editor.store(plain, in: reference, record, key: index) }
     let key = record.entity.keys[index]
     switch key.kind {
@@ -180,13 +179,13 @@ struct ObjectWriter: ~Copyable {
     }
   }
 
-  /// A value in the form of its attribute's type, checked unless it was before.
+  /// Returns a value in the form of its attribute's type, after checking it unless that was done before.
   private func accept(_ value: Value, by attribute: Attribute) throws(Attribute.Refusal) -> Value {
     guard isChecked else { return try attribute.accepting(value) }
     return attribute.type == .json ? value : try attribute.converting(value)
   }
 
-  /// The checked members of a collection that is set as a whole.
+  /// Returns the checked members of a collection that is set as a whole.
   private func members(
     _ value: Value, of key: Key, _ toMany: ToMany, _ reference: Reference
   ) throws(ModelError) -> [Value] {
@@ -211,15 +210,17 @@ struct ObjectWriter: ~Copyable {
 
   // MARK: JSON Patch (RFC 6902)
 
-  /// Works on the object as `GET` gives it; each key that the patch names is set to what becomes of it. `prepared` is
-  /// that, where it was worked out before and the object is still the same.
+  /// Applies a JSON Patch to the object as `GET` returns it. Each key that the patch names is set to its resulting
+  /// value.
+  ///
+  /// `prepared` is the result if it was computed before; it is used only if the object is still the same.
   mutating func apply(
     _ patch: JSONPatch, _ prepared: PreparedPatch?, to reference: Reference
   ) throws(ModelError) {
     let record = try editor.state.requireRecord(reference)
     let patched: ObjectPatch
     if let prepared, prepared.holds(for: record) {
-      // Its steps were within the limit, and not on the writer.
+      // These steps were within the limit, and not taken by the writer.
       patched = try prepared.result.get()
     } else {
       patched = try ObjectPatch(
@@ -239,14 +240,14 @@ struct ObjectWriter: ~Copyable {
 
   // MARK: Collections: by index set, as sets, and as a whole
 
-  /// A collection of an object, found by a key path.
+  /// A collection of an object, resolved from a key path.
   struct CollectionPlace {
     let owner: Reference
     let index: Int
     let key: Key
     let toMany: ToMany
     var list: MemberList
-    /// The path as it was written, from the object that was named: for problems.
+    /// The path as it was written, from the object that the request named, for errors.
     let keyPath: String
     let root: Reference
 
@@ -255,7 +256,7 @@ struct ObjectWriter: ~Copyable {
     }
   }
 
-  /// Finds the collection that a key path names. The objects on the way must be there.
+  /// Returns the collection that a key path names. The objects on the path must exist.
   func collection(_ reference: Reference, _ keyPath: String) throws(ModelError) -> CollectionPlace {
     let (owner, index, record) = try place(reference, keyPath)
     guard let record, case .toMany(let toMany) = record.entity.keys[index].kind,
@@ -303,7 +304,7 @@ struct ObjectWriter: ~Copyable {
     try change(place, to: list, removed: removed, inserted: [])
   }
 
-  /// What is no member is none already; values need not even be possible ones.
+  /// Removes members. Values that are not members are ignored; a reference need not name an existing object.
   mutating func remove(_ members: [Value], from place: CollectionPlace) throws(ModelError) {
     var list = place.list
     var removed: [Value] = []
@@ -357,7 +358,7 @@ struct ObjectWriter: ~Copyable {
       place, to: list, removed: gone, inserted: come, as: mutation == .set ? .replacement(indexes: nil) : .difference)
   }
 
-  /// Sets a collection as a whole. `members` have been checked.
+  /// Sets a collection as a whole to members that have been checked.
   private mutating func assign(
     _ members: [Value], to owner: Reference, key index: Int, _ toMany: ToMany
   ) throws(ModelError) {
@@ -376,13 +377,13 @@ struct ObjectWriter: ~Copyable {
     _ place: CollectionPlace, to list: MemberList, removed: [Value], inserted: [Value],
     as kind: StepChanges.CollectionKind = .difference
   ) throws(ModelError) {
-    // An operation that leaves the members as they were is none.
+    // An operation that does not change the members has no effect.
     guard !removed.isEmpty || !inserted.isEmpty else { return }
     try replace(
       list, in: place.owner, key: place.index, place.toMany, removed: removed, inserted: inserted, as: kind)
   }
 
-  /// Stores the members, and changes the far sides where there is an inverse.
+  /// Stores the members, and updates the far sides if there is an inverse.
   private mutating func replace(
     _ list: MemberList, in owner: Reference, key index: Int, _ toMany: ToMany, removed: [Value], inserted: [Value],
     as kind: StepChanges.CollectionKind
@@ -400,7 +401,7 @@ struct ObjectWriter: ~Copyable {
 
   // MARK: Index sets
 
-  /// The places with the members for them, ascending.
+  /// Returns the indexes with their members, ascending.
   private func pairs(
     _ indexes: [Int], _ values: [Value], _ place: CollectionPlace
   ) throws(ModelError) -> [(index: Int, value: Value)] {
@@ -412,7 +413,7 @@ struct ObjectWriter: ~Copyable {
     return zip(indexes, values).sorted { $0.0 < $1.0 }.map { (index: $0.0, value: $0.1) }
   }
 
-  /// Places of members that are there, ascending.
+  /// Returns indexes of existing members, ascending.
   private func checked(_ indexes: [Int], in place: CollectionPlace) throws(ModelError) -> [Int] {
     try checkOrdered(place)
     try checkOnce(indexes, place)
@@ -446,7 +447,8 @@ struct ObjectWriter: ~Copyable {
 
   // MARK: Members: what becomes one, and what a collection is after some were made in place
 
-  /// The members as values: objects to be made in place are made, without what the inverse will give them.
+  /// Returns the members as values. Creates the objects to be made in place, without the keys that the inverse will
+  /// set.
   private mutating func resolve(_ members: [NewMember], for place: CollectionPlace) throws(ModelError) -> [Value] {
     var values: [Value] = []
     for member in members {
@@ -466,7 +468,7 @@ struct ObjectWriter: ~Copyable {
     return values
   }
 
-  /// A checked member: the reference of an object that is there, or a value in the form of its type.
+  /// Returns a checked member: the reference of an existing object, or a value in the form of its type.
   func member(_ value: Value, of key: Key, _ toMany: ToMany, _ owner: Reference) throws(ModelError) -> Value {
     guard !value.isNull else {
       throw ModelError(.nullNotAllowed, "'\(key.name)' cannot hold null", object: owner, keyPath: key.name)
@@ -477,7 +479,7 @@ struct ObjectWriter: ~Copyable {
     case .value(let attribute):
       do throws(Attribute.Refusal) {
         let member = try accept(value, by: attribute)
-        // Members are unique as they are written, or the collection could not be sent back.
+        // Members are unique in their written form, or the collection could not be sent back.
         return attribute.type == .json ? member.asWritten : member
       } catch {
         throw ModelError(.invalidValue, "a member of '\(key.name)' \(error.reason)", object: owner, keyPath: key.name)
@@ -510,8 +512,8 @@ struct ObjectWriter: ~Copyable {
     }
   }
 
-  /// The collection as it stands after members were made in place: their bodies may have taken others away. Those of
-  /// them that have put themselves in are left out: where they go is for the operation to say.
+  /// Returns the collection as it is after members were made in place, whose bodies may have removed others. New
+  /// objects that inserted themselves are left out: the operation decides their places.
   private func refreshed(_ place: CollectionPlace, without members: [NewMember]) -> CollectionPlace {
     guard case .members(var list) = editor.state.value(of: place.owner, key: place.index) else { return place }
     for case .object(let reference, _) in members { list.remove(.reference(reference)) }
@@ -522,7 +524,8 @@ struct ObjectWriter: ~Copyable {
 }
 
 extension Entity {
-  /// The key whose other side a key is, where objects of the entity can be on both.
+  /// Returns the key on the other side of a relationship, if objects of this entity can be on both sides; nil
+  /// otherwise.
   fileprivate func farSide(of key: Int) -> Int? {
     guard let relationship = keys[key].relationship, let inverse = relationship.inverse,
       isKind(of: relationship.destination)
@@ -532,7 +535,7 @@ extension Entity {
 }
 
 extension Value {
-  /// Whether what a relationship is set to has an object in it.
+  /// Returns true if the value of a relationship contains an object.
   fileprivate func names(_ reference: Reference) -> Bool {
     switch self {
     case .string(let text): text == reference.text
@@ -541,7 +544,7 @@ extension Value {
     }
   }
 
-  /// Whether a relationship leads to that object and to no other.
+  /// Returns true if a relationship leads to that object and to no other.
   fileprivate func isOnly(_ reference: Reference) -> Bool {
     switch self {
     case .reference(let other): other == reference

@@ -1,8 +1,8 @@
-/// One thing that a transaction does (the specification, section 3).
+/// One operation of a transaction (the specification, section 3).
 public enum Operation: Sendable {
-  /// Makes an object; `already-exists` where there is one of this name.
+  /// Creates an object; `already-exists` if one has this reference.
   case create(Reference, JSONObject)
-  /// Makes an object or replaces all that it holds: keys of the body are set, the others go back to their defaults.
+  /// Creates an object or replaces all that it holds: keys of the body are set, the others are reset to their defaults.
   case put(Reference, JSONObject)
   /// Sets the value for a key path.
   case set(Reference, keyPath: String, Value)
@@ -10,14 +10,14 @@ public enum Operation: Sendable {
   case patch(Reference, JSONObject)
   /// Changes an object by a JSON Patch (RFC 6902): each key that it names is set as a whole.
   case jsonPatch(Reference, JSONPatch)
-  /// Puts members into a collection: at these places of the result, each for the member of the same position, or where
-  /// there are none at its end.
+  /// Inserts members into a collection: each at the index of the result in the same position of the list, or without
+  /// indexes at its end.
   case insert(Reference, keyPath: String, [NewMember], at: [Int]?)
-  /// Takes members out of an ordered collection by their places.
+  /// Removes members from an ordered collection by index.
   case removeIndexes(Reference, keyPath: String, [Int])
-  /// Takes members out of a collection; what is no member is none already.
+  /// Removes members from a collection; values that are not members are ignored.
   case removeMembers(Reference, keyPath: String, [Value])
-  /// Puts members in the place of those at these places.
+  /// Replaces the members at these indexes.
   case replace(Reference, keyPath: String, at: [Int], [NewMember])
   /// Changes an unordered collection as a set.
   case mutateSet(Reference, keyPath: String, SetMutation, [NewMember])
@@ -29,10 +29,11 @@ public enum Operation: Sendable {
   case didChange(Reference, key: String)
   /// Fails unless the object is unchanged since a revision.
   case require(Reference, Revision)
-  /// Sets the lifetime of an object. It belongs to the write before it, which says so, and has no result of its own.
+  /// Sets the lifetime of an object. It belongs to the write before it, whose request gave it, and has no result of its
+  /// own.
   case lifetime(Reference, Lifetime)
 
-  /// The object that the operation is about.
+  /// The object of the operation.
   public var reference: Reference {
     switch self {
     case .create(let reference, _), .put(let reference, _), .set(let reference, _, _), .patch(let reference, _),
@@ -68,7 +69,7 @@ public enum Operation: Sendable {
     }
   }
 
-  /// The operation of a kind on an object; the operands must be those that `OperationKind.operands` lists.
+  /// Creates an operation of a kind on an object; the operands must be those that `OperationKind.operands` lists.
   package init(_ kind: OperationKind, _ object: Reference, _ operands: [Operand]) {
     var rest = operands[...]
     switch (kind, rest.popFirst(), rest.popFirst(), rest.popFirst()) {
@@ -97,11 +98,11 @@ public enum Operation: Sendable {
   }
 }
 
-/// Something that becomes a member of a collection.
+/// A member to add to a collection.
 public enum NewMember: Sendable {
   /// A reference, or a value.
   case value(Value)
-  /// An object that is made in place.
+  /// An object that is created in place.
   case object(Reference, JSONObject)
 }
 
@@ -109,21 +110,21 @@ public enum NewMember: Sendable {
 public enum SetMutation: String, Hashable, Sendable, CaseIterable {
   /// Adds members.
   case union
-  /// Takes members out.
+  /// Removes members.
   case minus
-  /// Takes out all but these.
+  /// Removes all other members.
   case intersect
-  /// Has these and no others.
+  /// Makes these the only members.
   case set
 }
 
-/// The operations by name, with what each consists of: the one table from which the text of the journal, the feed of
-/// commits and what clients send are written and read.
+/// The operations by name, with the operands of each: the one table for writing and reading the text of the journal,
+/// the feed of commits and the requests of clients.
 package enum OperationKind: String, CaseIterable, Sendable {
   case create, put, set, patch, jsonPatch, insert, removeIndexes, removeMembers, replace, mutateSet, delete
   case willChange, didChange, require, lifetime
 
-  /// What stands behind the object, in the order of the journal.
+  /// The operands after the object, in the order of the journal.
   package var operands: [OperandForm] {
     switch self {
     case .create, .put, .patch: [.body]
@@ -141,7 +142,7 @@ package enum OperationKind: String, CaseIterable, Sendable {
     }
   }
 
-  /// The member `op` of the operation in the feed and in a transaction that is sent.
+  /// The member `op` of the operation in the feed and in a client's transaction.
   package var name: String {
     switch self {
     case .jsonPatch: "patch"
@@ -150,11 +151,11 @@ package enum OperationKind: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether a transaction may have it: the others are made of requests of their own.
+  /// True if a client's transaction may contain the operation: the others are made from requests of their own.
   package var isSent: Bool { self != .put && self != .jsonPatch && self != .mutateSet && self != .lifetime }
 }
 
-/// What one operand of an operation is, and what it is called as a member of a JSON object.
+/// The type of an operand, with its name as a member of a JSON object.
 package enum OperandForm: Sendable {
   case keyPath, key, body, value, values, members, indexes, optionalIndexes, mutation, patch, revision, lifetime
 
@@ -181,11 +182,11 @@ package enum Operand: Sendable {
   case body(JSONObject)
   /// One value.
   case value(Value)
-  /// Members that are there.
+  /// Members to remove.
   case values([Value])
-  /// Members that are to come.
+  /// Members to add.
   case members([NewMember])
-  /// Places of members; nil for the end.
+  /// Indexes of members; nil for the end.
   case indexes([Int]?)
   /// A set operation.
   case mutation(SetMutation)
@@ -193,6 +194,6 @@ package enum Operand: Sendable {
   case patch(JSONPatch)
   /// A revision.
   case revision(Revision)
-  /// How long an object is to last.
+  /// The lifetime of an object.
   case lifetime(Lifetime)
 }

@@ -1,17 +1,17 @@
-/// What was found out about an operation before the single writer has it: what depends on the schema and the operation
-/// alone, and what a patch makes of its object as it stood then. The writer need not do it again.
+/// The result of preparing an operation before it reaches the single writer, which need not do that work again: it
+/// depends only on the schema and the operation, or for a patch on its object as it was then.
 enum Preparation: Sendable {
-  /// Nothing: everything is for the writer.
+  /// No result: all checks are left to the writer.
   case none
-  /// Each value is one that its attribute takes.
+  /// Every value is valid for its attribute.
   case checked
-  /// A value is none that its attribute takes.
+  /// A value is not valid for its attribute.
   case refused(ModelError)
-  /// What a JSON patch makes of its object.
+  /// The result of a JSON Patch on its object.
   case patched(PreparedPatch)
 }
 
-/// Checks the values of an operation by the schema alone, before the single writer has it.
+/// Checks the values of an operation against the schema alone, before it reaches the single writer.
 struct ValueCheck {
   let schema: Schema
   private var refusal: ModelError?
@@ -21,20 +21,19 @@ struct ValueCheck {
     self.schema = schema
   }
 
-  /// What was found: that all is well, that a value is refused, or nothing, where something was met that only the
-  /// writer can decide.
+  /// The result: `checked`, the first refusal, or `none` if there was a value that only the writer can judge.
   var outcome: Preparation {
     guard isComplete else { return .none }
     return refusal.map(Preparation.refused) ?? .checked
   }
 
-  /// The last key of a path; nil where there is none.
+  /// Returns the last key of a path, or nil if it cannot be determined.
   func key(_ keyPath: String, from entity: Entity) -> Key? {
     if let index = entity.indexOfKey(keyPath) { return entity.keys[index] }
     guard let path = try? schema.resolve(keyPath, from: entity), path.operation == nil, path.unobservable == nil,
       let last = path.keys.last
     else { return nil }
-    // Each key on the way leads to one object.
+    // Each key before the last leads to one object.
     var owner = entity
     for index in path.keys.dropLast() {
       guard case .toOne(let toOne) = owner.keys[index].kind, let next = schema.entity(named: toOne.destination) else {
@@ -45,7 +44,7 @@ struct ValueCheck {
     return owner.keys[last]
   }
 
-  /// Looks at the members of a body. Where it is merged into what is there, what becomes of JSON shows then.
+  /// Checks the members of a body. If it `isMerged` into existing values, the resulting JSON is left to the writer.
   mutating func look(at body: JSONObject, of entity: Entity, _ reference: Reference, isMerged: Bool = false) {
     for (name, value) in body.members {
       guard let index = entity.indexOfKey(name) else { continue }
@@ -58,7 +57,7 @@ struct ValueCheck {
     }
   }
 
-  /// Looks at a value that is to be set. The problem names the object and the key path, as the request did.
+  /// Checks a value to be set. An error names the object and the key path as the request did.
   mutating func look(at value: Value, for key: Key, of reference: Reference, _ keyPath: String) {
     switch key.kind {
     case .attribute(let attribute):
@@ -72,7 +71,8 @@ struct ValueCheck {
     }
   }
 
-  /// Looks at what becomes a member; `owner` is the object that has the collection, where it is known by now.
+  /// Checks the new members of a collection. `owner` is the object that has it, or nil if only the writer can find
+  /// that.
   mutating func look(at members: [NewMember], of toMany: ToMany, _ key: Key, owner: Reference?) {
     for member in members {
       switch member {
@@ -90,12 +90,12 @@ struct ValueCheck {
     _ value: Value, by attribute: Attribute, _ subject: String, _ reference: Reference?, _ keyPath: String
   ) {
     guard refusal == nil else { return }
-    // The writer takes JSON as it is: what has to be converted is left to it.
+    // The writer takes checked JSON as it is, so values that need conversion are left to it.
     if attribute.type == .json, value.isUnsettled { isComplete = false }
     do throws(Attribute.Refusal) {
       _ = try attribute.accepting(value)
     } catch {
-      // The problem names the owner, which only the writer finds.
+      // The error must name the owner, which only the writer can find.
       guard let reference else { return isComplete = false }
       refusal = ModelError(.invalidValue, "\(subject) \(error.reason)", object: reference, keyPath: keyPath)
     }

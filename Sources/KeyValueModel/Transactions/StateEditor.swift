@@ -1,21 +1,21 @@
-/// A state being changed by a transaction, what its operations have changed so far, and how to get back.
+/// A state that a transaction is changing, with the changes so far and what is needed to undo them.
 ///
-/// Every object is written through `write`, which remembers what stood there before the transaction, so that `undo`
-/// leaves no trace of a failed one.
+/// Every object is written through `write`, which remembers its record from before the transaction, so that `undo`
+/// leaves no trace of a failed transaction.
 struct StateEditor: ~Copyable {
   private(set) var state: ModelState
   let revision: Revision
-  /// When the transaction is committed, in milliseconds since 1970.
+  /// The time of the commit, in milliseconds since 1970.
   private let milliseconds: Int64
-  /// What the transaction has taken of its limits.
+  /// The part of the limits that the transaction has used.
   var budget: TransactionBudget
   /// The bytes of memory that the objects took before the transaction.
   private let formerMemoryBytes: Int
-  /// The objects that were written, as they stood before the transaction.
+  /// The objects that were written, as they were before the transaction.
   private(set) var before = RecordLog()
   /// The viewer whose read rules limit what the transaction may refer to, or nil if no rules are asked.
   var viewer: Viewer?
-  /// The members of collections without inverse that came and went, for `undo`.
+  /// The members added to and removed from collections without inverse, for `undo`.
   private var moves: [Move] = []
   /// The objects that were deleted.
   private var deleted: Set<Reference> = []
@@ -23,10 +23,10 @@ struct StateEditor: ~Copyable {
   // The operation under way.
   private var written = RecordLog()
   private var changes = StepChanges()
-  /// The objects that it has made: their collections had no value before, also where they begin without members.
+  /// The objects that it created: their collections had no value before, even if they begin without members.
   private var made: Set<Reference> = []
-  /// The keys that it has changed through their inverses, on other objects or other keys than it names, in order;
-  /// recorded only where rules are asked.
+  /// The keys that it changed through their inverses, which are on other objects, or are other keys, than it names; in
+  /// order. Recorded only if rules are asked.
   private(set) var farChanges: [ObjectKey] = []
 
   private struct Move {
@@ -36,8 +36,7 @@ struct StateEditor: ~Copyable {
     let inserted: [Value]
   }
 
-  /// Takes the state away from the caller until `giveBack`: with a second owner, each write would copy a path of the
-  /// tree.
+  /// Takes the state from the caller until `giveBack`: with a second owner, each write would copy a path of the tree.
   init(taking state: inout ModelState, revision: Revision, milliseconds: Int64, limits: TransactionLimits) {
     self.milliseconds = milliseconds
     budget = TransactionBudget(limits)
@@ -47,16 +46,16 @@ struct StateEditor: ~Copyable {
     swap(&self.state, &state)
   }
 
-  /// Puts the state where the caller has it, and has none any more.
+  /// Returns the state to the caller, and has none from then on.
   mutating func giveBack(to state: inout ModelState) { swap(&self.state, &state) }
 
-  /// Puts everything back.
+  /// Undoes all changes of the transaction.
   mutating func undo() {
     for move in moves.reversed() {
       state.updateReferrers(move.object, storage: move.storage, removed: move.inserted, inserted: move.removed)
     }
     for (reference, record) in before.entries {
-      // What was deleted and made again has other members: taking it away first counts them all.
+      // A deleted and recreated object has other members: removing it first counts them all.
       if deleted.contains(reference) { state.replace(reference, with: nil) }
       state.replace(reference, with: record)
     }
@@ -67,7 +66,7 @@ struct StateEditor: ~Copyable {
 
   // MARK: Operations
 
-  /// Begins an operation: nothing has been changed by it.
+  /// Begins an operation, with no changes yet.
   mutating func beginOperation() {
     // The former entries, if there are any, belong to a step.
     written = RecordLog()
@@ -81,13 +80,13 @@ struct StateEditor: ~Copyable {
     if viewer != nil { farChanges.append(ObjectKey(object: object, key: key)) }
   }
 
-  /// What the operation under way has changed.
+  /// Returns the changes of the current operation.
   func finishedOperation() -> Commit.Step {
     Commit.Step(kind: .change(changes.finished()), writes: written.entries)
   }
 
-  /// Throws where the transaction has taken more than it may, or where the operation under way has made an object too
-  /// large, or one that was too large before still larger.
+  /// Throws if the transaction has exceeded its limits, or if the current operation has made an object too large, or
+  /// one that was too large before even larger.
   func checkBudget() throws(ModelError) {
     try budget.check()
     let limit = budget.limits.objectBytes
@@ -97,7 +96,7 @@ struct StateEditor: ~Copyable {
     }
   }
 
-  /// Throws `overloaded` where the transaction makes the objects take more memory than before, and more than they may.
+  /// Throws `overloaded` if the transaction makes the objects take more memory than before, and more than they may.
   func checkGrowth() throws(ModelError) {
     guard state.memoryBytes > budget.limits.memoryBytes, state.memoryBytes > formerMemoryBytes else { return }
     throw budget.limits.memoryBound.refusal
@@ -105,7 +104,7 @@ struct StateEditor: ~Copyable {
 
   // MARK: Writing
 
-  /// Makes an object of which no key is set yet.
+  /// Creates an object without setting any of its keys.
   mutating func make(_ reference: Reference, _ entity: Entity) {
     made.insert(reference)
     write(
@@ -114,14 +113,14 @@ struct StateEditor: ~Copyable {
         reference, entity: entity, revision: revision, createdAt: revision, values: entity.emptyValues))
   }
 
-  /// Gives an object a lifetime in place of the one that it has. No key is set.
+  /// Replaces the lifetime of an object. No key is set.
   mutating func setLifetime(_ lifetime: Lifetime, of reference: Reference) throws(ModelError) {
     var record = try state.requireRecord(reference)
     record.lease = Lease(lifetime, revision: revision, milliseconds: milliseconds)
     write(reference, record)
   }
 
-  /// The one way to change an object.
+  /// Writes an object; every change of an object goes through here.
   mutating func write(_ reference: Reference, _ record: ObjectRecord?) {
     budget.spendWrites()
     let old = state.replace(reference, with: record)
@@ -130,14 +129,14 @@ struct StateEditor: ~Copyable {
     written.note(reference, record, replacing: true)
   }
 
-  /// Sets one stored key to a value that has been checked, and notes it for the observers unless the key keeps silent.
+  /// Sets one stored key to a checked value, and notes the change for the observers unless the key is silent.
   mutating func store(_ value: Value, in reference: Reference, key index: Int) {
     guard let record = state.record(reference) else { return }
     store(value, in: reference, record, key: index)
   }
 
-  /// The same for an object that the caller has looked up and that has not changed since. `size` are those of the
-  /// value and of the one before it, where they are known.
+  /// Sets a key of an object that the caller has looked up and that has not changed since. `size` has the sizes of the
+  /// value and of the one before it, if they are known.
   mutating func store(
     _ value: Value, in reference: Reference, _ record: ObjectRecord, key index: Int,
     size: (new: ValueSize, old: ValueSize)? = nil
@@ -157,8 +156,8 @@ struct StateEditor: ~Copyable {
     changes.noteSetting(of: reference, key: index, isSilent: isSilent)
   }
 
-  /// Gives a collection other members. `kind` says what observers are notified of where that is not to be found out
-  /// from what came and went.
+  /// Replaces the members of a collection. `kind` is the change to report to observers if it does not follow from the
+  /// members inserted and removed.
   mutating func store(
     _ list: MemberList, in reference: Reference, key index: Int, removed: [Value], inserted: [Value],
     as kind: StepChanges.CollectionKind = .difference
@@ -169,13 +168,13 @@ struct StateEditor: ~Copyable {
     let notifying = record.entity.notifying(index)
     let isMade = made.contains(reference)
     let isSilent = notifying == .manual || (notifying == .changed && old == list && !isMade)
-    // Where an object that is made in place has put itself in before, what came says more than is new.
+    // If an object that is created in place has inserted itself already, `inserted` has more than the new members.
     let isDifference = old.count - removed.count + inserted.count == list.count
     let new = isDifference ? ValueSize(ofMembers: inserted) : Value.members(list).size
     let former = isDifference ? ValueSize(ofMembers: removed) : Value.members(old).size
     budget.spend(writing: new.textBytes, over: former.textBytes)
     budget.spend(removed.count + inserted.count)
-    // Two lists are compared member by member.
+    // The two lists are compared member by member.
     if notifying == .changed { budget.spend(TransactionBudget.steps(of: list.count)) }
     var growth = new - former
     if isDifference { growth.memoryBytes += list.structureBytes - old.structureBytes }
@@ -192,8 +191,8 @@ struct StateEditor: ~Copyable {
       as: isMade ? .setting : kind, isSilent: isSilent)
   }
 
-  /// Notes that the keys of a deleted object have no values any more: its observers hear of its end, and these count
-  /// where the transaction makes the object anew.
+  /// Notes that the keys of a deleted object have lost their values. Its observers are notified of the deletion itself;
+  /// these changes count if the transaction creates the object again.
   private mutating func noteEnd(of reference: Reference, _ record: ObjectRecord) {
     for (index, key) in record.entity.keys.enumerated() {
       guard let storage = key.storage else { continue }
@@ -204,7 +203,7 @@ struct StateEditor: ~Copyable {
 
   // MARK: Relationships and their inverses
 
-  /// The object that a value names for a relationship, nil for null.
+  /// Returns the object that a value names for a relationship, or nil for null.
   func target(
     of value: Value, _ key: Key, destination: String, _ owner: Reference
   ) throws(ModelError) -> Reference? {
@@ -235,12 +234,12 @@ struct StateEditor: ~Copyable {
     return reference
   }
 
-  /// Whether the writer may name an object that is there as a value: to a writer who may not read it, it is not there,
-  /// unless the key had it before the transaction.
+  /// Returns true if the writer may name an existing object as a value. An object that the writer may not read counts
+  /// as missing, unless the key had it before the transaction.
   private func mayName(_ reference: Reference, _ key: Key, _ owner: Reference) -> Bool {
     guard let viewer else { return true }
     let former = former
-    // What the transaction itself has made may be named.
+    // Objects that the transaction itself has created may be named.
     guard let record = former.record(reference), !viewer.mayRead(reference, record, in: former) else { return true }
     guard let holder = former.record(owner), let index = holder.entity.indexOfKey(key.name) else { return false }
     switch former.value(of: holder, owner, key: index) {
@@ -250,7 +249,7 @@ struct StateEditor: ~Copyable {
     }
   }
 
-  /// False if a problem must not name an object and what a key of it holds, because the writer may not read that.
+  /// False if an error must not name an object and the value of its key, because the writer may not read that.
   private func mayTell(of holder: Reference, key: Int) -> Bool {
     guard let viewer else { return true }
     let former = former
@@ -258,8 +257,8 @@ struct StateEditor: ~Copyable {
     return viewer.mayRead(holder, record, in: former) && !viewer.hiddenKeys(of: record.entity).contains(key)
   }
 
-  /// Sets a to-one, and the other sides where it has an inverse: the old partner lets go, and so does the partner that
-  /// the new one had before.
+  /// Sets a to-one relationship, and the other sides if it has an inverse: the old partner releases the owner, and the
+  /// new partner's previous one is released.
   mutating func connect(
     _ owner: Reference, key index: Int, _ toOne: ToOne, to new: Reference?
   ) throws(ModelError) {
@@ -273,7 +272,7 @@ struct StateEditor: ~Copyable {
 
   // MARK: The other side
 
-  /// The far side `key` of `holder` lets `object` go, where it holds it.
+  /// Removes `object` from the far side `key` of `holder`, if it is there.
   mutating func release(_ object: Reference, from holder: Reference, key index: Int) throws(ModelError) {
     guard let record = state.record(holder) else { return }
     switch state.value(of: record, holder, key: index) {
@@ -299,8 +298,8 @@ struct StateEditor: ~Copyable {
     }
   }
 
-  /// The far side `key` of `holder` takes `object`: a to-one in place of the object that it had, which forgets the
-  /// holder under `reverse`; a collection at its end.
+  /// Adds `object` to the far side `key` of `holder`: a collection at its end, a to-one in place of its previous
+  /// object, from which the holder is released under `reverse`.
   mutating func attach(
     _ object: Reference, to holder: Reference, key index: Int, reverse: Int
   ) throws(ModelError) {
@@ -323,11 +322,11 @@ struct StateEditor: ~Copyable {
 
   // MARK: Deletion by the delete rules
 
-  /// Deletes an object and what its rules take along; keys of other objects that named them name nothing then.
+  /// Deletes an object and those that its rules delete with it; keys of other objects that named them are cleared.
   mutating func delete(_ reference: Reference) throws(ModelError) {
     _ = try state.requireRecord(reference)
     let doomed = cascade(from: reference)
-    // Before the work, which is as much again.
+    // Checked before the work, which takes as much again.
     budget.spendWrites(doomed.count)
     try budget.check()
     let isDoomed = Set(doomed)
@@ -344,7 +343,7 @@ struct StateEditor: ~Copyable {
     }
   }
 
-  /// The object and everything that `cascade` reaches from it, in the order in which it is reached.
+  /// Returns the object and all that `cascade` reaches from it, in the order of discovery.
   private func cascade(from reference: Reference) -> [Reference] {
     var doomed = [reference]
     var seen: Set<Reference> = [reference]
@@ -364,7 +363,7 @@ struct StateEditor: ~Copyable {
     let targets: [Reference]
   }
 
-  /// The relationships of an object that lead somewhere.
+  /// Returns the relationships of an object that have targets.
   private func relationships(of reference: Reference) -> [Related] {
     guard let record = state.record(reference) else { return [] }
     return record.entity.keys.compactMap { key in
@@ -386,8 +385,8 @@ struct StateEditor: ~Copyable {
     }
   }
 
-  /// The keys that name an object, in the order of references and keys: those that it knows of by an inverse, and the
-  /// others.
+  /// Returns the keys that name an object, both those that it knows by an inverse and all others, in the order of
+  /// references and keys.
   private func holders(of object: Reference) -> [ObjectKey] {
     var holders: Set<ObjectKey> = []
     for relationship in relationships(of: object) {

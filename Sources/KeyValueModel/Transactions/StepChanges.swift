@@ -1,34 +1,34 @@
-/// What one operation does to keys, gathered while it is applied: one change for each key, with what became of the
-/// members where it is a collection.
+/// The changes of one operation to keys, collected while it is applied: one change for each key, with the difference of
+/// the members for a collection.
 struct StepChanges {
-  /// What observers of a collection are notified of.
+  /// The kind of change that observers of a collection are notified of.
   enum CollectionKind {
-    /// Of what came and went, by whichever kind can say it.
+    /// The difference of the members, as an insertion or a removal; as a setting if it is neither.
     case difference
-    /// That it was set as a whole.
+    /// A setting of the collection as a whole.
     case setting
-    /// That members were put in the place of others; with the places, where the collection is ordered.
+    /// A replacement of members by others, with the indexes if the collection is ordered.
     case replacement(indexes: [Int]?)
   }
 
-  /// A collection that the operation changes, perhaps in several moves.
+  /// A collection that the operation changes, possibly in several moves.
   fileprivate struct Members {
     let before: MemberList
     var after: MemberList
     var removed: Set<Value> = []
     var inserted: Set<Value> = []
-    /// Whether a member of an ordered collection went and came back, perhaps to another place.
+    /// True if a member of an ordered collection was removed and inserted again, possibly at another index.
     var hasMoved = false
     var kind: CollectionKind
-    /// What a replacement reports: also members that were replaced by themselves.
+    /// The members that a replacement reports, including those that were replaced by themselves.
     var replaced: (removed: [Value], inserted: [Value])?
   }
 
-  /// The changes so far, those of collections without what became of the members.
+  /// The changes so far; those of collections do not have the difference of the members yet.
   private var changes: [Commit.KeyChange] = []
-  /// Where the collections stand among the changes.
+  /// The indexes of the collections among the changes.
   private var positions: [ObjectKey: Int] = [:]
-  /// The collections, by where they stand among the changes.
+  /// The collections, by their index among the changes.
   private var collections: [Int: Members] = [:]
 
   /// Notes that a key was set.
@@ -36,7 +36,7 @@ struct StepChanges {
     changes.append(Commit.KeyChange(object: object, key: key, isSilent: isSilent, collection: nil))
   }
 
-  /// Notes that a collection has other members.
+  /// Notes that the members of a collection have changed.
   mutating func noteMembers(
     of object: Reference, key index: Int, from old: MemberList, to new: MemberList, removed: [Value],
     inserted: [Value], as kind: CollectionKind, isSilent: Bool
@@ -57,9 +57,10 @@ struct StepChanges {
     collections[position]?.merge(kind)
   }
 
-  /// The changes in the order in which the keys were first touched, each key once: some to-ones are set twice, as when
-  /// a body names both sides of a relationship. Of such a one the first setting counts that is not silent. A collection
-  /// that ends as it began, without having been set, is not among them.
+  /// Returns the changes in the order in which the keys were first touched, each key once.
+  ///
+  /// Some to-one relationships are set twice, as when a body names both sides of a relationship: the first setting that
+  /// is not silent counts. A collection that ends as it began, without having been set, is left out.
   func finished() -> [Commit.KeyChange] {
     guard changes.count > 1 || !collections.isEmpty else { return changes }
     var finished: [Commit.KeyChange?] = []
@@ -85,7 +86,8 @@ struct StepChanges {
 }
 
 extension StepChanges.Members {
-  /// What came and went on the whole: a member that goes and comes back has done neither, or has moved.
+  /// Adds a move to the overall difference: a member that was removed and inserted is in neither set, but may have
+  /// moved.
   mutating func move(removed: [Value], inserted: [Value]) {
     for member in removed {
       if self.inserted.remove(member) == nil { self.removed.insert(member) }
@@ -99,7 +101,7 @@ extension StepChanges.Members {
     }
   }
 
-  /// Two moves of different kinds are more than one kind can say.
+  /// Combines the kinds of two moves: any but two differences become a setting.
   mutating func merge(_ kind: StepChanges.CollectionKind) {
     switch (self.kind, kind) {
     case (.difference, .difference): break
@@ -112,7 +114,7 @@ extension StepChanges.Members {
     return before == after
   }
 
-  /// The change, or nil where it is reported as a setting.
+  /// The change, or nil if it is reported as a setting.
   var change: Commit.CollectionChange? {
     switch kind {
     case .setting: return nil
@@ -128,7 +130,7 @@ extension StepChanges.Members {
     }
   }
 
-  /// Whether those that were there and still are stand in the same order.
+  /// True if the members that were not removed or inserted have kept their order.
   private var isOrderKept: Bool {
     before.lazy.filter { !removed.contains($0) }.elementsEqual(after.lazy.filter { !inserted.contains($0) })
   }

@@ -2,22 +2,22 @@ import Support
 
 /// Operations that are applied together or not at all, and make one revision.
 public struct Transaction: Sendable {
-  /// What is done, in order.
+  /// The operations, in order.
   public var operations: [Operation]
-  /// What must hold before.
+  /// The conditions on the state before the transaction.
   public var preconditions: [Precondition]
-  /// The name of the writer; observers receive it and know their own echo by it.
+  /// The name of the writer; observers receive it and recognize their own changes by it.
   public var writer: String?
-  /// The `sub` of the identity that wrote it, or nil if that is nobody or unknown; the journal keeps it.
+  /// The `sub` of the identity that wrote it, or nil if the writer is anonymous or unknown; the journal keeps it.
   package var author: String?
-  /// What was found out about the operations before; of none where there are fewer.
+  /// The results of preparing the operations, by index; operations beyond the end were not prepared.
   var preparations: [Preparation] = []
-  /// The text of the transaction in a journal, where `prepare` has written it; the operations are not changed then.
+  /// The text of the transaction in a journal, if `prepare` has written it; the operations must not change after that.
   private var journalText: [UInt8]?
-  /// Who writes, where rules are asked.
+  /// The access of the writer, or nil if no rules are asked.
   package var access: WriteAccess?
 
-  /// A transaction of these operations.
+  /// Creates a transaction of these operations.
   public init(_ operations: [Operation], preconditions: [Precondition] = [], writer: String? = nil) {
     self.operations = operations
     self.preconditions = preconditions
@@ -28,10 +28,12 @@ public struct Transaction: Sendable {
 // MARK: - Before the writer has it
 
 extension Transaction {
-  /// Does what can be done before the writer has the transaction, on the thread that calls: checks the values of
-  /// attributes, writes the text for the journal, and applies JSON patches to the objects as they stand in `state`.
-  /// Where the writer finds an object changed, it applies the patch again. O(n) in what is written; worth it where that
-  /// is much.
+  /// Does the work that can be done before the transaction reaches the single writer, on the calling thread: checks the
+  /// values of attributes, writes the text for the journal, and applies JSON Patches to the objects as they are in
+  /// `state`.
+  ///
+  /// If an object has changed by the time of the write, the writer applies the patch again. O(n) in the size of the
+  /// operations; worthwhile if that is large.
   package mutating func prepare(in state: borrowing ModelState, limits: TransactionLimits) {
     var preparations: [Preparation] = []
     for operation in operations { preparations.append(Self.preparation(of: operation, in: state, limits)) }
@@ -69,10 +71,10 @@ extension Transaction {
 // MARK: - In the journal
 
 /// The text of a transaction in a journal: `["writer",[["set","Account/1","balance",120],…],"sub"]`, with null for no
-/// writer, and without the last member if no identity wrote it. It is the same for the same transaction, and the
-/// preconditions, which held, are not in it.
+/// writer, and without the last member if no identity wrote it. Equal transactions have equal texts. Preconditions are
+/// left out, since they held.
 extension Transaction {
-  /// Appends the text, from which exactly these operations come back. O(n) in its length.
+  /// Appends the text, which `init(journalText:)` reads back as exactly these operations. O(n) in its length.
   package func appendJournalText(to bytes: inout [UInt8]) {
     if let journalText { return bytes.append(contentsOf: journalText) }
     bytes.append(UInt8(ascii: "["))
@@ -90,15 +92,15 @@ extension Transaction {
     bytes.append(UInt8(ascii: "]"))
   }
 
-  /// The transaction of a text that `appendJournalText` wrote; throws for everything else, also where there is more in
-  /// it than this version knows.
+  /// Creates the transaction from a text that `appendJournalText` wrote. Throws for any other text, including one with
+  /// more than this version supports.
   package init(journalText bytes: [UInt8]) throws(StoredTextError) {
     self = try bytes.withUnsafeBufferPointer { buffer throws(StoredTextError) in
       try Transaction(journalText: buffer)
     }
   }
 
-  /// The same for bytes that belong to the caller, which are read and not kept.
+  /// Creates the transaction from bytes that belong to the caller and are not retained.
   package init(journalText bytes: UnsafeBufferPointer<UInt8>) throws(StoredTextError) {
     var parser = StoredTextParser(bytes)
     self = try parser.parseTransaction()
@@ -109,14 +111,14 @@ extension Transaction {
 // MARK: - In the feed
 
 extension Transaction {
-  /// Appends what a feed of all commits has of this one, as a JSON object: the revision that it made, when that was (in
-  /// milliseconds since 1970, written as a `date-time` of RFC 3339 in UTC), its writer, the `sub` of the identity that
-  /// wrote it as `by`, and the operations.
+  /// Appends the transaction as a JSON object for the feed of commits: its revision, its time (given in milliseconds
+  /// since 1970, written as a `date-time` of RFC 3339 in UTC), its writer, the `sub` of the identity that wrote it as
+  /// `by`, and the operations.
   ///
-  /// Operations are written as a transaction takes them over HTTP, and do the same when they are sent again: doubles
-  /// keep a fraction or an exponent, and an object that was made in place names itself. Those that cannot be sent so
-  /// have forms of their own, which are refused there: `put`, `patch` with a JSON Patch in `patch`, `mutateSet`,
-  /// and `lifetime`, which stands behind the write that said it and names no stream.
+  /// Operations are written as a transaction takes them over HTTP, and have the same effect when they are sent again:
+  /// doubles keep a fraction or an exponent, and an object that was created in place names itself. Operations that
+  /// cannot be sent in this way have forms of their own, which the server refuses: `put`, `patch` with a JSON Patch in
+  /// `patch`, `mutateSet`, and `lifetime`, which follows the write whose request gave it and names no stream.
   package func appendFeedText(revision: Revision, milliseconds: Int64, to bytes: inout [UInt8]) {
     bytes.append(contentsOf: "{\"revision\":".utf8)
     bytes.appendDecimal(revision)
@@ -136,25 +138,25 @@ extension Transaction {
   }
 }
 
-/// What must hold for a transaction to be applied at all (RFC 9110 §13.1).
+/// A condition for a transaction to be applied at all (RFC 9110 §13.1).
 public enum Precondition: Sendable {
-  /// Neither the object nor what its computed keys read has changed since; `unknown-object` where it is not there.
+  /// Neither the object nor what its computed keys read has changed since; `unknown-object` if it does not exist.
   case unchangedObject(Reference, since: Revision)
-  /// The objects along the key path have not changed since; `unknown-object` where the first is not there.
+  /// The objects along the key path have not changed since; `unknown-object` if the first one does not exist.
   case unchangedKeyPath(Reference, String, since: Revision)
-  /// The object, or what the key path reads, is not as it was at any of these revisions; also where it is not there.
+  /// The object, or what the key path reads, is not as it was at any of these revisions, or does not exist.
   case differs(Reference, keyPath: String?, from: Set<Revision>)
-  /// Something is so of the state that the transaction meets, about this object.
+  /// The closure returns true for the state before the transaction; the reference is the object that it concerns.
   case holds(Reference, @Sendable (borrowing ModelState) -> Bool)
-  /// Nothing that can be: what is written is no object that was there.
+  /// A condition that never holds, since what is written is not an object that could have existed before.
   case impossible
-  /// The object is there.
+  /// The object exists.
   case exists(Reference)
-  /// The object is not there.
+  /// The object does not exist.
   case absent(Reference)
 }
 
-/// Writing operations: for the journal in the form `exact`, for the feed in the form `plain`.
+/// Writing operations: in the form `exact` for the journal, in the form `plain` for the feed.
 extension Operation {
   /// Appends `["set","Account/1","balance",120]` for the journal.
   fileprivate func appendJournalText(to bytes: inout [UInt8]) {
@@ -205,8 +207,8 @@ extension Operand {
 }
 
 extension NewMember {
-  /// An object that is made in place is `{"@@made":["Account/2",{…}]}` in the journal; in the feed it has its name in
-  /// `@ref`, as a client may send it.
+  /// Appends the member. An object that is created in place is `{"@@made":["Account/2",{…}]}` in the journal; in the
+  /// feed its name is in `@ref`, as a client may send it.
   fileprivate func append(_ form: StoredValueForm, to bytes: inout [UInt8]) {
     switch (self, form) {
     case (.value(let value), _): value.appendStoredText(form, to: &bytes)
@@ -225,7 +227,7 @@ extension NewMember {
 }
 
 extension JSONPatch.Operation {
-  /// Appends `["move","/from","/path"]` for the journal, and for the feed what RFC 6902 §4 has.
+  /// Appends `["move","/from","/path"]` for the journal, and the form of RFC 6902 §4 for the feed.
   fileprivate func append(_ form: StoredValueForm, to bytes: inout [UInt8]) {
     let (kind, source, path, value) = self.form
     let isExact = form == .exact
@@ -277,7 +279,7 @@ extension JSONParser where Dialect == StoredJSON {
     return Operation(kind, object, operands)
   }
 
-  /// What stands behind `["set",`: most operations are such, and this one takes no list of operands.
+  /// Parses the rest of an operation after `["set",`: the most frequent kind, which is read without a list of operands.
   private mutating func parseSetting() throws(JSONError) -> Operation {
     let object = try parseReference()
     try expect(",")
@@ -316,7 +318,7 @@ extension JSONParser where Dialect == StoredJSON {
     return .object(reference, body)
   }
 
-  /// An object with exact values, whatever its first member is called.
+  /// Parses an object with exact values, whatever the name of its first member is.
   private mutating func parseBody() throws(JSONError) -> JSONObject {
     guard isNext("{"), case .object(let object) = try parseObject(mayBeMarked: false) else {
       throw error("an object is missing")

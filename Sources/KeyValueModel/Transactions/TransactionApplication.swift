@@ -1,20 +1,20 @@
-/// A transaction being applied: its operations one after the other, and the brackets that they open.
+/// A transaction being applied: its operations in order, and the brackets that they open.
 ///
-/// It cannot be copied, and neither can what it consists of: a copy would count some twenty references, and give the
-/// state a second owner.
+/// Neither it nor its parts can be copied: a copy would retain some twenty references, and give the state a second
+/// owner.
 struct TransactionApplication: ~Copyable {
   private var writer: ObjectWriter
   private var steps: [Commit.Step] = []
   private var results: [Reference] = []
-  /// The operations that opened the brackets that are open.
+  /// The positions of the operations that opened the brackets that are still open.
   private var openBrackets: [ObjectKey: [Int]] = [:]
-  /// The operation under way.
+  /// The position of the current operation.
   private var position = 0
 
-  /// What the rules are asked; nil where they are not.
+  /// The inquiry that asks the rules, or nil if none are asked.
   private var inquiry: WriteInquiry?
 
-  /// Takes the state away from the caller until `giveBack`.
+  /// Takes the state from the caller until `giveBack`.
   init(
     taking state: inout ModelState, revision: Revision, milliseconds: Int64, limits: TransactionLimits,
     inquiry: WriteInquiry? = nil
@@ -25,20 +25,20 @@ struct TransactionApplication: ~Copyable {
     writer.editor.viewer = inquiry?.viewer
   }
 
-  /// Puts the state where the caller has it, and has none any more.
+  /// Returns the state to the caller, and has none from then on.
   mutating func giveBack(to state: inout ModelState) { writer.editor.giveBack(to: &state) }
 
-  /// Puts everything back.
+  /// Undoes all changes.
   mutating func undo() { writer.editor.undo() }
 
-  /// What the transaction did.
+  /// Returns the commit of the applied operations.
   func commit(writer name: String?) -> Commit {
     Commit(
       revision: writer.editor.revision, writer: name, steps: steps, before: writer.editor.before.entries,
       results: results)
   }
 
-  /// Applies the operations in order. A failure names the operation where there is more than one.
+  /// Applies the operations in order. An error names the operation if there is more than one.
   mutating func apply(_ operations: [Operation], _ preparations: [Preparation]) throws(ModelError) {
     for (index, operation) in operations.enumerated() {
       position = index
@@ -67,7 +67,7 @@ struct TransactionApplication: ~Copyable {
     guard var asked = inquiry else { return }
     inquiry = nil
     let state = writer.editor.state
-    // The first meets the state of before the transaction, of which it was asked already.
+    // The first operation meets the state before the transaction, which it was asked about already.
     if index > 0 { try asked.ask(operation, index, former: former, present: state, in: state.schema) }
     writer.keysLeftAlone = asked.keysLeftAlone(by: operation, in: state)
     writer.closedKeys = asked.closedKeys(to: operation, in: state)
@@ -133,7 +133,7 @@ struct TransactionApplication: ~Copyable {
     results.append(operation.reference)
   }
 
-  /// Throws the refusal of a value, unless the objects have another one that comes first.
+  /// Throws the refusal of a value, unless the state of the objects gives an error that comes before it.
   private func refuse(_ operation: Operation, _ refusal: ModelError) throws(ModelError) {
     switch operation {
     case .create(let reference, _): try writer.requireAbsent(reference)
@@ -174,7 +174,7 @@ struct TransactionApplication: ~Copyable {
     return ObjectKey(object: reference, key: key)
   }
 
-  /// Looks at the object as it stood before the transaction: what the transaction itself does is no conflict.
+  /// Checks the object as it was before the transaction: changes of the transaction itself are not a conflict.
   private mutating func require(_ reference: Reference, _ since: Revision) throws(ModelError) {
     let former = former
     guard former.record(reference) != nil, former.revision(of: reference) <= since, since < writer.editor.revision

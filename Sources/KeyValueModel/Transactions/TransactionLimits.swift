@@ -1,17 +1,18 @@
-/// What one transaction may make, and how much work it may be: the single writer stands still for all others meanwhile.
+/// The limits on the size and the work of one transaction: the single writer serves no other transaction meanwhile.
 public struct TransactionLimits: Hashable, Sendable {
-  /// The most bytes of one object, about as its JSON has them. One that is larger already may still shrink.
+  /// The maximum size of one object in bytes, about as its JSON has them. A larger object may still shrink.
   /// `object.bytes`.
   public var objectBytes = 16 << 20
-  /// The most bytes that one transaction writes, about as the JSON of its values has them. `transaction.bytes`.
+  /// The maximum number of bytes that one transaction writes, about as the JSON of its values has them.
+  /// `transaction.bytes`.
   public var bytes = 64 << 20
-  /// The most steps of one transaction. An object that is written is eight; a value that is looked at is one, and so
-  /// are 16 bytes that are written or replaced, 16 elements of an array that are moved, and a member of a collection
-  /// that comes or goes. `transaction.steps`.
+  /// The maximum number of steps of one transaction. A written object is eight steps; one step each is a value that is
+  /// read, 16 bytes that are written or replaced, 16 elements of an array that are moved, and a member that is inserted
+  /// into or removed from a collection. `transaction.steps`.
   public var steps = 5_000_000
 
-  /// The most bytes of memory that all objects take after a transaction that makes them take more. One that makes them
-  /// take less, or as much, is never refused for it. `objects.bytes`, `objects.bytesPerClient`.
+  /// The maximum bytes of memory that all objects take after a transaction that makes them take more. A transaction
+  /// that makes them take less, or as much, is never refused for it. `objects.bytes`, `objects.bytesPerClient`.
   public var memoryBytes = Int.max
   /// The setting that `memoryBytes` comes from, which a refusal names.
   public var memoryBound = MemoryBound.objects
@@ -23,7 +24,7 @@ public struct TransactionLimits: Hashable, Sendable {
     /// The growth that one client has caused: `objects.bytesPerClient`.
     case client
 
-    /// The refusal of a transaction that is over the bound.
+    /// The refusal of a transaction that exceeds the bound.
     var refusal: ModelError {
       switch self {
       case .objects:
@@ -38,10 +39,10 @@ public struct TransactionLimits: Hashable, Sendable {
     }
   }
 
-  /// The defaults.
+  /// Creates the default limits.
   public init() {}
 
-  /// No limits: for what was committed once and is carried out again.
+  /// No limits: for transactions that were committed before and are applied again.
   public static var unlimited: TransactionLimits {
     var limits = TransactionLimits()
     (limits.objectBytes, limits.bytes, limits.steps, limits.memoryBytes) = (.max, .max, .max, .max)
@@ -49,11 +50,11 @@ public struct TransactionLimits: Hashable, Sendable {
   }
 }
 
-/// What a transaction has taken of its limits so far.
+/// The part of its limits that a transaction has used.
 struct TransactionBudget {
   /// The steps of writing an object.
   private static let stepsOfWrite = 8
-  /// How many bytes that are written or replaced are a step, and how many elements that are moved.
+  /// The number of bytes written or replaced that count as one step, and of elements moved.
   private static let amountOfStep = 16
 
   let limits: TransactionLimits
@@ -64,30 +65,30 @@ struct TransactionBudget {
     self.limits = limits
   }
 
-  /// How many steps are left.
+  /// The number of steps left.
   var stepsLeft: Int { limits.steps - steps }
-  /// How many bytes are left.
+  /// The number of bytes left.
   var bytesLeft: Int { limits.bytes - bytes }
 
   /// Counts steps.
   mutating func spend(_ steps: Int) { self.steps += steps }
 
-  /// Counts an object that is written.
+  /// Counts written objects.
   mutating func spendWrites(_ count: Int = 1) { steps += count * Self.stepsOfWrite }
 
-  /// Counts a value that takes the place of another.
+  /// Counts a value of `new` bytes that replaces one of `old` bytes.
   mutating func spend(writing new: Int, over old: Int) {
     bytes += new
     steps += Self.steps(of: new + old)
   }
 
-  /// The steps of so many bytes, or of so many elements that move.
+  /// Returns the steps for a number of bytes, or of moved elements.
   static func steps(of amount: Int) -> Int { amount / amountOfStep }
 
-  /// Whether the transaction has taken no more than it may.
+  /// True if the transaction has not exceeded its limits.
   var isKept: Bool { bytes <= limits.bytes && steps <= limits.steps }
 
-  /// Throws `content-too-large` or `too-many-steps` where the transaction has taken more than it may.
+  /// Throws `content-too-large` or `too-many-steps` if the transaction has exceeded its limits.
   func check() throws(ModelError) {
     guard bytes <= limits.bytes else {
       throw ModelError(.contentTooLarge, "the transaction writes more than \(limits.bytes) bytes")

@@ -1,33 +1,33 @@
 import CEL
 
-/// What the members of one collection of an object are folded into: a collection operator with its key path, or a
-/// collection function of an expression. Names the work, not the object.
+/// A fold of the members of one collection of an object: a collection operator with its key path, or a collection
+/// function of an expression. Describes the computation, without the object.
 public struct CollectionFold: Hashable, Sendable {
-  /// How values become one.
+  /// The function that combines the values.
   enum Function: Hashable {
-    /// How many there are.
+    /// The number of values.
     case count
     /// Their sum.
     case sum
     /// Their sum divided by their number.
     case average
-    /// The least.
+    /// The least value.
     case minimum
-    /// The greatest.
+    /// The greatest value.
     case maximum
-    /// Whether all are true.
+    /// True if all are true.
     case all
-    /// Whether one is true.
+    /// True if at least one is true.
     case exists
-    /// Whether exactly one is true.
+    /// True if exactly one is true.
     case existsOne
   }
 
-  /// What of a member is folded.
+  /// The part of a member that is folded.
   enum Element: Hashable {
-    /// The value for these keys; of none, the member itself.
+    /// The value at these keys; with no keys, the member itself.
     case keys([Int])
-    /// What an expression makes of it.
+    /// The value of an expression for the member.
     case expression(MemberExpression)
   }
 
@@ -35,23 +35,23 @@ public struct CollectionFold: Hashable, Sendable {
   package let key: Int
   fileprivate let function: Function
   let element: Element
-  /// Whether the values are dates, which compare by instant.
+  /// True if the values are dates, which compare by instant.
   fileprivate let isOverDates: Bool
-  /// Whether the values are numbers that need not be whole: a sum of none is then the number 0, and no integer.
+  /// True if the values are numbers that need not be whole: the sum of none is then the number 0, not an integer.
   fileprivate let isOverNumbers: Bool
 
-  /// Whether a sum of integers that is over 64 bits is an error, as expressions have it.
+  /// True if a sum of integers that exceeds 64 bits is an error, as in expressions.
   fileprivate var isStrict: Bool {
     if case .expression = element { true } else { false }
   }
 
-  /// The key of the members whose values are folded as they are, where it is one; nil for a longer path, for an
-  /// expression and for members that are folded themselves.
+  /// The key of the members whose values are folded unchanged; nil for a longer path, for an expression and for members
+  /// that are folded themselves.
   package var attribute: Int? {
     if case .keys(let keys) = element, keys.count == 1 { keys[0] } else { nil }
   }
 
-  /// The fold of an operator over the collection that has this key; nil for operators that give lists, and for
+  /// Creates the fold of an operator over the collection at this key; nil for operators that return lists, and for
   /// `@count`, which needs none.
   package init?(_ operation: CollectionOperation, ofKey key: Int) {
     switch operation.function {
@@ -67,7 +67,7 @@ public struct CollectionFold: Hashable, Sendable {
     isOverNumbers = operation.isOverNumbers
   }
 
-  /// The fold of a collection function.
+  /// Creates the fold of a collection function.
   init(_ function: Function, ofKey key: Int, element: MemberExpression) {
     self.key = key
     self.function = function
@@ -77,20 +77,20 @@ public struct CollectionFold: Hashable, Sendable {
   }
 }
 
-/// What a collection folds into.
+/// The result of a fold.
 public enum FoldedValue: Hashable, Sendable {
   /// A value.
   case value(Value)
-  /// An expression failed for some member, or the result fits no type.
+  /// An expression failed for a member, or the result fits no type.
   case failure(String)
 }
 
-/// A fold over members that come, go and change: each costs the same however many there are, or for the least and the
-/// greatest a logarithm of it. The order in which they came has no influence.
+/// A fold that is kept up to date while members come, go and change. Each change costs O(1), or O(log n) for the
+/// minimum and the maximum. The order of the changes has no influence.
 package struct RunningFold: Sendable {
-  /// What one member adds.
+  /// The contribution of one member.
   package enum Contribution: Hashable, Sendable {
-    /// Nothing: a filter left it out.
+    /// No contribution: a filter left the member out.
     case none
     /// A value, null included.
     case value(Value)
@@ -99,27 +99,27 @@ package struct RunningFold: Sendable {
   }
 
   private let function: CollectionFold.Function
-  /// Whether an integer sum over 64 bits is an error, and no number.
+  /// True if an integer sum that exceeds 64 bits is an error; otherwise it becomes a number.
   private let isStrict: Bool
-  /// Whether values are numbers that need not be whole: their sum is no integer.
+  /// True if values are numbers that need not be whole: their sum is then not an integer.
   private let isOverNumbers: Bool
-  /// How many members add something.
+  /// The number of members that contribute a value.
   private var count = 0
   private var failures = 0
-  /// The last failure that came, for the message.
+  /// The most recent failure, for the message.
   private var failure = ""
   private var sum = DecimalSum()
-  /// How many of the values are not whole numbers of 64 bits.
+  /// The number of values that are not integers of 64 bits.
   private var fractions = 0
   private var bag: ValueBag
   private var truths = 0
 
-  /// A fold over no members.
+  /// Creates a fold over no members.
   package init(_ fold: CollectionFold) {
     self.init(fold.function, isOverDates: fold.isOverDates, isOverNumbers: fold.isOverNumbers, isStrict: fold.isStrict)
   }
 
-  /// A fold of values over no members.
+  /// Creates a fold of values over no members.
   init(_ function: CollectionFold.Function, isOverDates: Bool, isOverNumbers: Bool, isStrict: Bool = false) {
     self.function = function
     self.isStrict = isStrict
@@ -127,16 +127,16 @@ package struct RunningFold: Sendable {
     bag = ValueBag(order: isOverDates ? .dates : .plain)
   }
 
-  /// Takes a member in.
+  /// Adds the contribution of a member.
   package mutating func insert(_ contribution: Contribution) {
     if case .failure(let message) = contribution { failure = message }
     note(contribution, 1)
   }
 
-  /// Takes out a member that was taken in with the same contribution.
+  /// Removes a member that was inserted with the same contribution.
   package mutating func remove(_ contribution: Contribution) { note(contribution, -1) }
 
-  /// Counts a contribution as one more or, with -1, as one less.
+  /// Counts a contribution once more or, if `times` is -1, once less.
   private mutating func note(_ contribution: Contribution, _ times: Int) {
     switch contribution {
     case .none: break
@@ -148,7 +148,7 @@ package struct RunningFold: Sendable {
       case .sum, .average: add(value, times)
       case .minimum, .maximum:
         if value.isNull { break }
-        // Which of two zeros came first must not show.
+        // The result must not depend on which of two zeros came first.
         let value = value.withoutSignOfZero
         if times > 0 { bag.insert(value) } else { bag.remove(value) }
       case .all, .exists, .existsOne: if value == .bool(true) { truths += times }
@@ -168,10 +168,10 @@ package struct RunningFold: Sendable {
 
   // MARK: The result
 
-  /// What the members fold into.
+  /// The result of the fold.
   package var value: FoldedValue {
-    // One true member decides `exists`, and one false member `all`, whatever becomes of the others (CEL language
-    // definition, Macros).
+    // One true member decides `exists`, and one false member `all`, even if the expression fails for others (CEL
+    // language definition, Macros).
     if function == .exists, truths > 0 { return .value(.bool(true)) }
     if function == .all, truths < count { return .value(.bool(false)) }
     guard failures == 0 else { return .failure(failure) }
@@ -187,7 +187,7 @@ package struct RunningFold: Sendable {
     }
   }
 
-  /// Whole as long as every value is, and may be.
+  /// The sum: an integer as long as every value is one and the type allows it.
   private var total: FoldedValue {
     if fractions == 0, !isOverNumbers {
       if let integer = sum.integerSum { return .value(.integer(integer)) }
@@ -198,16 +198,15 @@ package struct RunningFold: Sendable {
   }
 }
 
-/// Values in order, each as often as it was inserted: what a smallest and a greatest value are read from while values
-/// come and go.
+/// A sorted multiset of values, from which the least and the greatest value can be read while values come and go.
 ///
-/// The order is that of `ValueOrder`. Equal values are one, counted; values that are the same in the order but not
-/// equal, as 1 and 1.0 are, or two spellings of a moment, are held apart, an integer before a double. Persistent: a
-/// copy costs O(1).
+/// The order is that of `ValueOrder`. Equal values share an entry with a count. Values that have the same place in the
+/// order without being equal, such as 1 and 1.0, or two spellings of a moment, have separate entries, an integer before
+/// a double. Persistent: a copy costs O(1).
 package struct ValueBag: Sendable {
   /// The order of the values.
   package let order: ValueOrder
-  /// How many values there are, each as often as it is there. O(1).
+  /// The number of values, repetitions included. O(1).
   package private(set) var count = 0
   private var entries = RankedTree<EntryOrder>()
 
@@ -220,7 +219,7 @@ package struct ValueBag: Sendable {
     static func key(of entry: Entry) -> ValueOrder.Key { entry.key }
 
     static func precedes(_ left: ValueOrder.Key, _ right: ValueOrder.Key) -> Bool {
-      // Of two doubles, which are the commonest by far, both orders say the same.
+      // For two doubles, by far the most frequent case, both orders agree.
       if case .number = left.value, case .number = right.value { return MemberOrder.precedes(left.value, right.value) }
       return switch left.ordering(to: right) {
       case .ascending: true
@@ -230,27 +229,27 @@ package struct ValueBag: Sendable {
     }
   }
 
-  /// An empty bag.
+  /// Creates an empty bag.
   package init(order: ValueOrder = .plain) {
     self.order = order
   }
 
-  /// Whether there is no value. O(1).
+  /// True if there is no value. O(1).
   package var isEmpty: Bool { count == 0 }
 
-  /// How many values there are that differ. O(1).
+  /// The number of distinct values. O(1).
   package var distinctCount: Int { entries.count }
 
-  /// The value that no other precedes, nil where there is none. O(log n).
+  /// The least value, or nil if there is none. O(log n).
   package var first: Value? { entries.first?.key.value }
 
-  /// The value that precedes no other, nil where there is none. O(log n).
+  /// The greatest value, or nil if there is none. O(log n).
   package var last: Value? { entries.last?.key.value }
 
-  /// How often a value is there. O(log n).
+  /// Returns the number of occurrences of a value. O(log n).
   package func count(of value: Value) -> Int { entries.element(for: order.key(of: value))?.count ?? 0 }
 
-  /// Inserts a value once more. O(log n).
+  /// Inserts an occurrence of a value. O(log n).
   package mutating func insert(_ value: Value) {
     let key = order.key(of: value)
     count += 1
@@ -262,7 +261,7 @@ package struct ValueBag: Sendable {
     }
   }
 
-  /// Takes a value away once; false where it is not there, and then nothing changes. O(log n).
+  /// Removes an occurrence of a value. Returns false, and changes nothing, if there is none. O(log n).
   @discardableResult
   package mutating func remove(_ value: Value) -> Bool {
     guard let rank = entries.rank(of: order.key(of: value)) else { return false }
@@ -276,7 +275,7 @@ package struct ValueBag: Sendable {
     return true
   }
 
-  /// What is wrong with the bag. Empty where all is well. For tests; O(n).
+  /// Returns a description of each violated invariant; empty if there is none. For tests; O(n).
   package func checkInvariants() -> [String] {
     var faults = entries.checkInvariants()
     let sum = entries.reduce(0) { $0 + $1.count }

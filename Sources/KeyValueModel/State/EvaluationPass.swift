@@ -1,16 +1,16 @@
 import CEL
 import Support
 
-/// One evaluation and all that it evaluates on the way: where it reads, and the last revision that it has read.
+/// One evaluation with all nested ones: the reader, and the last revision that was read.
 ///
-/// Sendable without a lock, because the expressions' values ask for it: a pass never leaves the call that makes it, and
-/// nothing of it is kept in what that call gives back.
+/// Sendable without a lock, because the values of expressions require it: a pass never leaves the call that makes it,
+/// and nothing of it remains in the result of that call.
 final class EvaluationPass: @unchecked Sendable {
   private let reader: any ObjectReader
-  /// Whether the reader leaves out what someone may not read.
+  /// True if the reader hides objects or keys from a viewer.
   private let isGuarded: Bool
   private(set) var latest = LatestRevision.ofComputedKey()
-  /// How many elements and members of values were converted that have not been paid for.
+  /// The number of converted elements and members of values that have not been charged to a budget yet.
   private var unpaidConversions = 0
 
   init(reader: any ObjectReader) {
@@ -18,26 +18,27 @@ final class EvaluationPass: @unchecked Sendable {
     isGuarded = reader.unguarded != nil
   }
 
-  /// The object of this name, noted as read.
+  /// Returns the object with this reference, and notes that it was read.
   private func record(_ reference: Reference) -> ObjectRecord? {
     let record = reader.record(reference)
     if let record { latest.note(record) }
     return record
   }
 
-  /// The object at the end of a path of to-ones; of no keys, the one it starts from.
+  /// Returns the object at the end of a path of to-one relationships; without keys, the one at which it starts.
   func object(behind keys: [Int], from reference: Reference) -> Reference? {
     guard !keys.isEmpty else { return reference }
     guard case .reference(let object) = reader.value(of: reference, at: keys[...], latest: &latest) else { return nil }
     return object
   }
 
-  /// The value of a key, as expressions have it.
+  /// Returns the value of a key in the form of an expression.
   func value(
     ofKey key: Int, of record: ObjectRecord, _ reference: Reference, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> ExpressionValue {
     let definition = record.entity.keys[key]
-    // Naming a hidden key is refused; one of an object whose entity is only known now has no value.
+    // An expression that names a hidden key is refused; if only evaluation finds the object's entity, the value is
+    // null.
     if isGuarded, reader.hides(key, of: record.entity) { return .null }
     if isGuarded, case .computed = definition.kind, let unguarded = reader.unguarded {
       let pass = EvaluationPass(reader: unguarded)
@@ -45,7 +46,7 @@ final class EvaluationPass: @unchecked Sendable {
       return guarded(try pass.value(ofKey: key, of: record, reference, budget: &budget))
     }
     if case .computed(let computed) = definition.kind, case .expression(let expression)? = computed.formula {
-      // Within an expression a failed key is null, as it is for all other readers.
+      // Within an expression a failed key is null, as for all other readers.
       guard case .success(let value) = result(of: expression, reference, record, budget: &budget) else {
         if budget.remainingCost == 0 { throw .costLimitExceeded }
         noteFailure(of: expression)
@@ -69,7 +70,7 @@ final class EvaluationPass: @unchecked Sendable {
     return converted
   }
 
-  /// What an expression gives for an object: worked out, or remembered where it reads more than that object.
+  /// Returns the value of an expression for an object: evaluated, or remembered if it reads more than that object.
   func result(
     of expression: KeyExpression, _ reference: Reference, _ record: ObjectRecord, budget: inout EvaluationBudget
   ) -> Result<ExpressionValue, EvaluationError> {
@@ -91,12 +92,12 @@ final class EvaluationPass: @unchecked Sendable {
     return result
   }
 
-  /// Counts a failure of an expression, unless it may have failed because the work was stopped.
+  /// Counts a failure of an expression, unless it may be due to the work having been stopped.
   func noteFailure(of expression: KeyExpression) {
     if reader.work?.stop == nil { expression.noteFailure() }
   }
 
-  /// What a collection folds into, each member's cost counted where no reader keeps the fold.
+  /// Returns the result of a fold. The cost of each member is counted unless the reader keeps the fold.
   func value(
     of fold: CollectionFold, _ owner: Reference, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> FoldedValue {
@@ -133,7 +134,7 @@ final class EvaluationPass: @unchecked Sendable {
     return running.value
   }
 
-  /// A value that was worked out from everything, with the objects in it as the reader has them.
+  /// Returns a value that was computed without restriction, with the objects in it as the reader has them.
   private func guarded(_ value: ExpressionValue) -> ExpressionValue {
     switch value {
     case .object(let object):
@@ -150,12 +151,13 @@ final class EvaluationPass: @unchecked Sendable {
 
   // MARK: Values
 
-  /// A member of a collection, as expressions have it.
+  /// Returns a member of a collection in the form of an expression.
   func expressionValue(ofMember member: Value) -> ExpressionValue {
     expressionValue(of: member, nil)
   }
 
-  /// A value of the model, as expressions have it: dates are timestamps, references the objects that they name.
+  /// Returns a value of the model in the form of an expression: dates as timestamps, references as the objects they
+  /// name.
   fileprivate func expressionValue(of value: Value, _ type: ValueType?) -> ExpressionValue {
     switch value {
     case .null: return .null
@@ -171,7 +173,7 @@ final class EvaluationPass: @unchecked Sendable {
       return .string(text)
     case .reference(let reference):
       if let record = record(reference) { return .object(ModelObject(reference, record, self)) }
-      // A reference is a value of the object that holds it, whatever may be read behind it.
+      // A reference is a value of the object that holds it, even if the object that it names may not be read.
       return reader.unguarded?.record(reference) == nil ? .null : .object(UnreadableObject(reference))
     case .array(let elements):
       unpaidConversions += elements.count
@@ -185,7 +187,7 @@ final class EvaluationPass: @unchecked Sendable {
   }
 }
 
-/// An object as expressions read it.
+/// An object in the form of an expression.
 final class ModelObject: ExpressionObject {
   let reference: Reference
   private let record: ObjectRecord
@@ -215,7 +217,7 @@ final class ModelObject: ExpressionObject {
   }
 }
 
-/// An object that may not be read, as expressions read it: its reference is known, and all its keys are null.
+/// An object that may not be read, in the form of an expression: its reference is known, and all its keys are null.
 private final class UnreadableObject: ExpressionObject {
   private let reference: Reference
 
@@ -230,7 +232,7 @@ private final class UnreadableObject: ExpressionObject {
   ) throws(EvaluationError) -> ExpressionValue { .null }
 }
 
-/// The members of a collection as expressions read them, one at a time.
+/// The members of a collection in the form of an expression, converted one at a time.
 private final class MemberSequence: ExpressionSequence {
   private let list: MemberList
   private let type: ValueType?
@@ -251,7 +253,7 @@ private final class MemberSequence: ExpressionSequence {
   func contains(identity: String) -> Bool? {
     switch type {
     case .object: Reference(identity).map { list.contains(.reference($0)) } ?? false
-    // An object equals the text of its reference, so that it is found as such among texts.
+    // An object equals the text of its reference, and so can be found among texts.
     case .attribute(.string), .attribute(.json): list.contains(.string(identity))
     default: nil
     }
@@ -259,9 +261,11 @@ private final class MemberSequence: ExpressionSequence {
 }
 
 extension Value {
-  /// An expression's value in the form that JSON has for it (CEL language definition, JSON Data Conversion): timestamps
-  /// by RFC 3339, objects by their references. Nil where there is none, as for bytes, an infinite double or a map whose
-  /// keys are no strings, where it is too large, or where it does not have the declared type.
+  /// Creates the JSON form of an expression's value (CEL language definition, JSON Data Conversion): timestamps by RFC
+  /// 3339, objects by their references.
+  ///
+  /// Nil if there is none, as for bytes, an infinite double or a map with keys that are not strings, if the result is
+  /// too large, or if it does not have the declared type.
   init?(_ value: ExpressionValue, as declared: AttributeType?) {
     if let declared, declared != .json {
       switch value {
@@ -269,7 +273,7 @@ extension Value {
       default: break
       }
     }
-    // A list may hold one list many times without taking room for it; as JSON it does.
+    // A list may contain one list many times without additional memory; its JSON repeats the list.
     var room = Self.expressionValueNodes
     guard let plain = Self.plain(value, room: &room) else { return nil }
     guard let declared, !plain.isNull else {
@@ -280,8 +284,8 @@ extension Value {
     self = converted
   }
 
-  /// The most values that a value of an expression may consist of, where eight bytes of text count as one: as many as
-  /// an evaluation may have steps.
+  /// The maximum number of values in the value of an expression, where eight bytes of text count as one: the same as
+  /// the maximum number of steps of an evaluation.
   private static let expressionValueNodes = 1_000_000
 
   private static func plain(_ value: ExpressionValue, room: inout Int) -> Value? {
@@ -329,7 +333,7 @@ extension Value {
 }
 
 extension ExpressionValue {
-  /// A value of JSON, as a key of type `json` has it in expressions.
+  /// Creates the form that a JSON value has in expressions, for a key of type `json`.
   package init(json value: Value) {
     switch value {
     case .null: self = .null

@@ -1,21 +1,20 @@
-/// What ends an object by itself: the last lifetime that a write gave it. Objects without one keep a null pointer.
+/// The last lifetime that a write gave an object, which ends it. Objects without a lease have a null pointer.
 public final class Lease: Sendable {
-  /// What the write said; never `unlimited`.
+  /// The lifetime that the write requested; never `unlimited`.
   public let lifetime: Lifetime
-  /// The revision that said so, which tells the lease from those before and after it.
+  /// The revision of that write, which distinguishes the lease from earlier and later ones.
   public let revision: Revision
-  /// When the object is due, in milliseconds since 1970 by the clock of the commit; 0 where that is for a stream to
-  /// say.
+  /// The expiry of the lease, in milliseconds since 1970 by the clock of the commit; 0 if it ends with a stream.
   public let deadline: Int64
 
-  /// A lease as it was written down.
+  /// Creates a lease from its stored parts.
   package init(_ lifetime: Lifetime, revision: Revision, deadline: Int64) {
     self.lifetime = lifetime
     self.revision = revision
     self.deadline = deadline
   }
 
-  /// A lease that a commit at `milliseconds` since 1970 gives; nil where the lifetime is without limit.
+  /// Creates the lease of a commit at `milliseconds` since 1970; nil if the lifetime is unlimited.
   convenience init?(_ lifetime: Lifetime, revision: Revision, milliseconds: Int64) {
     switch lifetime {
     case .unlimited: return nil
@@ -24,12 +23,12 @@ public final class Lease: Sendable {
     }
   }
 
-  /// What clients are shown of it: the seconds as they were said, or `"stream"`, never which.
+  /// The value that clients see: the seconds as requested, or `"stream"`, without the number of the stream.
   package var shown: Value {
     if case .seconds(let seconds) = lifetime { .integer(seconds) } else { .string("stream") }
   }
 
-  /// Appends `,"@lifetime":60` behind another member.
+  /// Appends `,"@lifetime":60` after another member.
   package func appendMember(to bytes: inout [UInt8]) {
     bytes.append(contentsOf: ",\"@lifetime\":".utf8)
     shown.appendJSON(to: &bytes)
@@ -37,7 +36,8 @@ public final class Lease: Sendable {
 
   // MARK: In snapshots
 
-  /// Appends `,[60,0,12,1700000000000]`: the seconds, 0 where there are none, the stream, the revision, the deadline.
+  /// Appends `,[60,0,12,1700000000000]`: the seconds, the stream (0 for the one that does not apply), the revision, the
+  /// deadline.
   func appendStoredText(to bytes: inout [UInt8]) {
     bytes.append(contentsOf: ",[".utf8)
     if case .seconds(let seconds) = lifetime { bytes.appendDecimal(seconds) } else { bytes.appendDecimal(0) }
@@ -51,13 +51,13 @@ public final class Lease: Sendable {
   }
 }
 
-/// How long an object is to last, as a write says it (the specification, section 3, "Objects that end by themselves").
+/// The lifetime of an object as a write requests it (the specification, section 3, "Objects that end by themselves").
 public enum Lifetime: Hashable, Sendable {
-  /// So many seconds from the write on, 1 to `maximumSeconds`.
+  /// This many seconds from the write, 1 to `maximumSeconds`.
   case seconds(Int64)
-  /// As long as the stream of this number.
+  /// Until the stream with this number ends.
   case stream(UInt64)
-  /// Until it is deleted.
+  /// Until the object is deleted.
   case unlimited
 
   /// The longest lease, in seconds: 365 days.
@@ -65,7 +65,7 @@ public enum Lifetime: Hashable, Sendable {
 }
 
 extension JSONParser where Dialect == StoredJSON {
-  /// The lease that `appendStoredText` wrote, behind its comma.
+  /// Parses the lease that `appendStoredText` wrote, after its comma.
   mutating func parseLease() throws(JSONError) -> Lease {
     try expect("[")
     let seconds = try parseUnsigned()
@@ -83,7 +83,7 @@ extension JSONParser where Dialect == StoredJSON {
     return Lease(lifetime, revision: revision, deadline: deadline)
   }
 
-  /// The operand of an operation `lifetime`: `60`, `"stream=12"` or `"none"`.
+  /// Parses the operand of an operation `lifetime`: `60`, `"stream=12"` or `"none"`.
   mutating func parseLifetime() throws(JSONError) -> Lifetime {
     guard isNext("\"") else {
       let seconds = try parseUnsigned()
@@ -100,7 +100,7 @@ extension JSONParser where Dialect == StoredJSON {
 }
 
 extension Lifetime {
-  /// Appends the operand of an operation: for the journal with the stream, for the feed without.
+  /// Appends the operand of an operation: for the journal with the number of the stream, for the feed without.
   func append(_ form: StoredValueForm, to bytes: inout [UInt8]) {
     switch (self, form) {
     case (.seconds(let seconds), _): bytes.appendDecimal(seconds)

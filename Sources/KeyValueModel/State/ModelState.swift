@@ -1,20 +1,20 @@
 import HashTreeCollections
 import Support
 
-/// Every object at one revision. A value: copies share their structure, so that one can be kept for as long as it
-/// is read while the next is being made.
+/// All objects at one revision. A value: copies share their structure, so that a reader can keep one while the next is
+/// being made.
 public struct ModelState: ObjectReader, Sendable {
-  /// What the objects are.
+  /// The schema of the objects.
   public let schema: Schema
-  /// Those of each entity. One list for all that there is of an entity: a state is copied often, and each list would
-  /// count one reference.
+  /// The extent of each entity. One array holds all the data of the entities: a state is copied often, and a copy
+  /// retains each array.
   private(set) var extents: [Extent]
-  /// The bytes of memory that the objects take, with what is kept to find them. O(1).
+  /// The bytes of memory that the objects and the indexes for finding them take. O(1).
   package private(set) var memoryBytes = 0
   /// The relationships without an inverse that name each object, for deletions.
   private var referrers = Referrers()
 
-  /// A state without objects.
+  /// Creates a state without objects.
   public init(schema: Schema) {
     self.schema = schema
     extents = schema.entities.map { entity in
@@ -22,16 +22,18 @@ public struct ModelState: ObjectReader, Sendable {
     }
   }
 
-  /// A state of these objects, each named once, as they stood in another state of the same schema: what a store held
-  /// when it was written down. Their relationships are taken as they are; nothing is checked.
+  /// Creates a state from the objects of another state with the same schema, each given once, as when a stored state is
+  /// loaded. Relationships are taken over as they are; nothing is checked.
   package init(restoring objects: some Sequence<(reference: Reference, record: ObjectRecord)>, schema: Schema) {
     self.init(schema: schema)
     for (reference, record) in objects { replace(reference, with: record) }
   }
 
-  /// A state of the objects of these blocks, as they stood in another state of the same schema: what a store held when
-  /// it was written down. Nothing is checked, but that none of them is there twice. `referrers` gives what `Referrers`
-  /// makes of them, and is asked in the end: another thread can do that meanwhile.
+  /// Creates a state from blocks of the objects of another state with the same schema, as when a stored state is
+  /// loaded. Nothing is checked except that no object occurs twice.
+  ///
+  /// `referrers` returns the `Referrers` of the blocks. It is called last, so that another thread can compute them
+  /// meanwhile.
   init(
     restoring blocks: [StateBlock], schema: Schema, referrers: () -> Referrers
   ) throws(StoredTextError) {
@@ -55,75 +57,78 @@ public struct ModelState: ObjectReader, Sendable {
     self.referrers = referrers()
   }
 
-  /// What stands where a state was taken away, until it is put back: to be replaced, not to be used. Allocates nothing.
+  /// Creates a placeholder for a state that was taken away, until it is put back: it must be replaced, not used.
+  /// Allocates nothing.
   init(placeholderFor schema: Schema) {
     self.schema = schema
     extents = []
   }
 
-  /// How many objects there are.
+  /// The number of objects.
   public var count: Int { extents.reduce(0) { $0 + $1.objects.count } }
 
-  /// The object of this name, nil where there is none.
+  /// Returns the object with this reference, or nil if it does not exist.
   public func record(_ reference: Reference) -> ObjectRecord? {
     schema.entityIndex(of: reference).flatMap { extents[$0].objects[reference] }
   }
 
-  /// The object of this name, or `unknown-object`; `unknown-entity` where the schema has no such entity.
+  /// Returns the object with this reference. Throws `unknown-object` if it does not exist, and `unknown-entity` if the
+  /// schema does not have its entity.
   public func requireRecord(_ reference: Reference) throws(ModelError) -> ObjectRecord {
     if let record = record(reference) { return record }
     _ = try schema.requireEntity(of: reference)
     throw ModelError(.unknownObject, "there is no object \(reference)", object: reference)
   }
 
-  /// A number that grows whenever an object of the entity, or of one that extends it, is made or deleted: as long as it
-  /// is the same, so is what `references(of:)` gives.
+  /// Returns a number that grows whenever an object of the entity, or of one that extends it, is created or deleted:
+  /// while it is unchanged, so is the result of `references(of:)`.
   public func extentVersion(of entity: Entity) -> UInt64 {
     schema.family(of: entity).reduce(0) { $0 + extents[$1.index].version }
   }
 
-  /// How many objects of an entity there are, those of its subclasses included.
+  /// Returns the number of objects of an entity and its subclasses.
   package func objectCount(of entity: Entity) -> Int {
     schema.family(of: entity).reduce(0) { $0 + extents[$1.index].objects.count }
   }
 
-  /// The references of an entity's objects, those of its subclasses included, in order.
+  /// Returns the references of the objects of an entity and its subclasses, in order.
   public func references(of entity: Entity) -> [Reference] {
     inOrder(schema.family(of: entity)) { $0.objects.references }
   }
 
-  /// The same in no order. O(n).
+  /// Returns the references of the objects of an entity and its subclasses, in no particular order. O(n).
   package func unorderedReferences(of entity: Entity) -> [Reference] {
     schema.family(of: entity).flatMap { extents[$0.index].objects.references }
   }
 
-  /// The references of an entity's own objects, without those of its subclasses, in no order. O(n).
+  /// Returns the references of an entity's own objects, without those of its subclasses, in no particular order. O(n).
   func ownReferences(of entity: Entity) -> [Reference] { extents[entity.index].objects.references }
 
-  /// The references of the objects of an entity, those of its subclasses included, whose indexed key has a value, in
-  /// order; nil where the key is not indexed.
+  /// Returns the references of the objects of an entity and its subclasses whose indexed key has a value, in order; nil
+  /// if the key is not indexed.
   public func references(of entity: Entity, whereKey key: Int, is value: Value) -> [Reference]? {
     guard let position = entity.indexedKeys.firstIndex(where: { $0.key == key }) else { return nil }
     return inOrder(schema.family(of: entity)) { $0.indexes[position].references(of: value) }
   }
 
-  /// References of some entities, in order. The slash behind an entity's name precedes all that a name has.
+  /// Returns references of some entities, in order. The slash after an entity's name precedes every character of a
+  /// name.
   private func inOrder(_ entities: [Entity], _ references: (Extent) -> [Reference]) -> [Reference] {
     let entities = entities.count > 1 ? entities.sorted { $0.name.byteOrdering(to: $1.name) == .ascending } : entities
     return entities.flatMap { references(extents[$0.index]).sortedWithinEntity() }
   }
 
-  /// The relationships without an inverse that name `target`, in order.
+  /// Returns the relationships without an inverse that name `target`, in order.
   func referrers(of target: Reference) -> [Referrers.Referrer] {
     referrers.naming(target) { record($0.object)?.values[$0.storage] == .reference(target) }
   }
 
   // MARK: Changing
 
-  /// Puts `record` in place of what stands under `reference`, or takes that away; gives what stood there.
+  /// Replaces the record under `reference` by `record`, or removes it if that is nil. Returns the previous record.
   ///
-  /// Where there was a record and there is one, the members of its collections are those of before, but for what
-  /// `updateReferrers` is given: comparing long lists at every write would cost their length.
+  /// If there was a record and there is a new one, the members of its collections must be unchanged except for those
+  /// given to `updateReferrers`: comparing long lists at every write would cost their length.
   @discardableResult
   mutating func replace(_ reference: Reference, with record: ObjectRecord?) -> ObjectRecord? {
     assert(record.map { $0.isNamed(reference) } ?? true, "a record of another object")
@@ -142,8 +147,8 @@ public struct ModelState: ObjectReader, Sendable {
     return old
   }
 
-  /// Puts a record in place of one of the same object that differs from it in attributes alone, and that is where
-  /// `hash` leads.
+  /// Replaces a record by one of the same object that differs from it only in attributes; `hash` is that of the
+  /// object's reference.
   mutating func replaceAttributes(_ old: ObjectRecord, with new: ObjectRecord, _ hash: RecordHash) {
     let entity = new.entity
     extents[entity.index].objects.update(new, hash)
@@ -151,7 +156,8 @@ public struct ModelState: ObjectReader, Sendable {
     if !entity.indexedKeys.isEmpty { updateIndexes(new.reference, entity, from: old, to: new) }
   }
 
-  /// Sets an attribute that no index is over, in place where no other state has the object. False where there is none.
+  /// Sets an attribute that is not indexed, in place if no other state shares the object. Returns false if the object
+  /// does not exist.
   mutating func setAttribute(
     of reference: Reference, _ column: RecordLayout.Column, to value: Value, entity index: Int, revision: Revision
   ) -> Bool {
@@ -165,7 +171,7 @@ public struct ModelState: ObjectReader, Sendable {
     }
   }
 
-  /// Notes members that came to, and went from, a collection without inverse.
+  /// Notes members that were inserted into, and removed from, a collection without an inverse.
   mutating func updateReferrers(
     _ source: Reference, storage: Int, removed: some Sequence<Value>, inserted: some Sequence<Value>
   ) {
@@ -183,17 +189,17 @@ public struct ModelState: ObjectReader, Sendable {
 
   // MARK: All objects
 
-  /// Every object with its name, in no order, without a copy of them.
+  /// All objects with their references, in no particular order, without copying them.
   package var all: Objects { Objects(trees: extents.map(\.objects)) }
 
   /// The objects of a state, one entity after the other.
   package struct Objects: Sequence {
     fileprivate let trees: [RecordTree]
 
-    /// Begins with the first entity.
+    /// Returns an iterator that begins with the first entity.
     package func makeIterator() -> Iterator { Iterator(trees: trees[...]) }
 
-    /// Goes through the objects.
+    /// An iterator over the objects.
     package struct Iterator: IteratorProtocol {
       fileprivate var trees: ArraySlice<RecordTree>
       private var objects = RecordTree().makeIterator()
@@ -202,7 +208,7 @@ public struct ModelState: ObjectReader, Sendable {
         self.trees = trees
       }
 
-      /// The next object.
+      /// Returns the next object.
       package mutating func next() -> (key: Reference, value: ObjectRecord)? {
         while true {
           if let object = objects.next() { return object }
@@ -218,28 +224,28 @@ public struct ModelState: ObjectReader, Sendable {
 struct Extent: Sendable {
   /// The objects.
   fileprivate(set) var objects = RecordTree()
-  /// How often an object came or went.
+  /// The number of times that an object was created or deleted.
   fileprivate var version: UInt64 = 0
-  /// The indexes, as `Entity.indexedKeys` lists their keys.
+  /// The indexes, in the order of `Entity.indexedKeys`.
   fileprivate var indexes: [ValueIndex]
 }
 
-/// Which objects have which value for one key. Persistent, as the state is.
+/// An index of the objects by their value for one key. Persistent, as the state is.
 private struct ValueIndex: Sendable {
   private var references: TreeDictionary<Value, TreeSet<Reference>> = [:]
   private let isOverDates: Bool
 
-  /// An index over values of a type; dates are the same when they name the same instant.
+  /// Creates an index over values of a type; dates are the same if they name the same instant.
   init(type: ValueType?) {
     isOverDates = type == .attribute(.date)
   }
 
-  /// The objects that have `value`, in no order.
+  /// Returns the objects that have `value`, in no particular order.
   func references(of value: Value) -> [Reference] {
     references[entry(of: value)].map(Array.init) ?? []
   }
 
-  /// Notes that an object has another value than before; nil where it is not there.
+  /// Notes that the value of an object has changed; nil if the object did not exist, or no longer exists.
   mutating func update(_ reference: Reference, from old: Value?, to new: Value?) {
     let (before, after) = (old.map(entry), new.map(entry))
     guard before != after else { return }
@@ -250,7 +256,7 @@ private struct ValueIndex: Sendable {
     if let after { references[after, default: []].insert(reference) }
   }
 
-  /// The value under which objects are found.
+  /// Returns the form of a value under which objects are indexed.
   private func entry(of value: Value) -> Value {
     guard isOverDates, case .string(let text) = value, let instant = RFC3339Instant(text) else {
       return value.withoutSignOfZero

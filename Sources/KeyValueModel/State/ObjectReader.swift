@@ -1,80 +1,80 @@
-/// Something that can be asked for objects: a state, or a past one seen through the changes since.
+/// A source of objects: a state, or a past one derived from the changes since.
 public protocol ObjectReader {
-  /// The object of this name, nil where there is none.
+  /// Returns the object with this reference, or nil if it does not exist.
   func record(_ reference: Reference) -> ObjectRecord?
 
-  /// What a collection of an object folds into, where the reader keeps that up to date; nil where it has to be worked
-  /// out from the members, as most readers' has.
+  /// Returns the fold of an object's collection if the reader keeps it up to date; nil if it must be computed from the
+  /// members, as for most readers.
   func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue?
 
-  /// The work that reading is part of, where it is counted and its results are remembered; nil where it is not.
+  /// The work that reading is part of, which counts it and remembers its results; nil if reading is not counted.
   var work: ReadingWork? { get }
 
-  /// What computed keys are worked out from, where the reader leaves out objects that someone may not read; nil where
-  /// it has everything.
+  /// The reader from which computed keys are evaluated, if this one hides objects that a viewer may not read; nil if it
+  /// hides nothing.
   var unguarded: (any ObjectReader)? { get }
 
-  /// Whether the reader leaves out a key of an entity's objects.
+  /// Returns true if the reader hides a key of an entity's objects.
   func hides(_ key: Int, of entity: Entity) -> Bool
 }
 
 // MARK: - Defaults
 
 extension ObjectReader {
-  /// Nothing is kept.
+  /// Returns nil: no folds are kept.
   public func folded(_ fold: CollectionFold, of owner: Reference) -> FoldedValue? { nil }
 
-  /// Nothing is counted.
+  /// Nil: nothing is counted.
   public var work: ReadingWork? { nil }
 
-  /// Nothing is left out.
+  /// Nil: nothing is hidden.
   public var unguarded: (any ObjectReader)? { nil }
 
-  /// No key is left out.
+  /// Returns false: no key is hidden.
   public func hides(_ key: Int, of entity: Entity) -> Bool { false }
 }
 
 /// Key-value coding (KVC guide, "Accessing Object Properties"): reading through relationships and computed keys.
 extension ObjectReader {
-  /// The value for a key path. A null or a deleted object on the way makes it null; behind a collection it is the array
-  /// of the members' values.
+  /// Returns the value for a key path. A null or a deleted object on the path makes it null; after a collection it is
+  /// the array of the members' values.
   public func value(of reference: Reference, at path: ModelKeyPath) -> Value {
     var latest = LatestRevision()
     return value(of: reference, at: path, latest: &latest)
   }
 
-  /// The value at the end of a path of key indexes.
+  /// Returns the value at the end of a path of key indexes.
   public func value(of reference: Reference, at keys: some Collection<Int>) -> Value {
     var latest = LatestRevision()
     return value(of: reference, at: ArraySlice(keys), latest: &latest)
   }
 
-  /// The value of one key; null where the object is not there.
+  /// Returns the value of one key; null if the object does not exist.
   public func value(of reference: Reference, key: Int) -> Value {
     record(reference).map { value(of: $0, reference, key: key) } ?? .null
   }
 
-  /// The value of one key of an object.
+  /// Returns the value of one key of an object.
   public func value(of record: ObjectRecord, _ reference: Reference, key: Int) -> Value {
     var latest = LatestRevision()
     return value(of: record, reference, key: key, latest: &latest)
   }
 
-  /// The value for a key path, and the last revision of any object that it was read from.
+  /// Returns the value for a key path, and the last revision of all objects that it was read from.
   package func reading(_ reference: Reference, at path: ModelKeyPath) -> (value: Value, latest: Revision) {
     var latest = LatestRevision()
     let value = self.value(of: reference, at: path, latest: &latest)
     return (value, latest.revision)
   }
 
-  /// The last revision that changed an object along `path`, the first one included: the `ETag` of a key path.
+  /// Returns the last revision that changed an object along `path`, including the first one: the `ETag` of a key path.
   public func revision(of reference: Reference, along path: ModelKeyPath) -> Revision {
     var latest = LatestRevision()
     _ = value(of: reference, at: path, latest: &latest)
     return latest.revision
   }
 
-  /// The last revision that changed an object or what its computed keys read: the `ETag` of an object.
+  /// Returns the last revision that changed an object or what its computed keys read: the `ETag` of an object.
   public func revision(of reference: Reference) -> Revision {
     guard let record = record(reference) else { return 0 }
     guard record.entity.hasComputedKeys else { return record.revision }
@@ -87,7 +87,7 @@ extension ObjectReader {
 
   // MARK: Paths
 
-  /// `latest` grows to the last revision of any object that was read.
+  /// Returns the value for a key path, and raises `latest` to the last revision of all objects that were read.
   private func value(of reference: Reference, at path: ModelKeyPath, latest: inout LatestRevision) -> Value {
     guard let operation = path.operation else { return value(of: reference, at: path.keys[...], latest: &latest) }
     guard let key = path.keys.last else { return .null }
@@ -100,7 +100,7 @@ extension ObjectReader {
       guard let owner = owner(of: path.keys, from: reference, latest: &latest) else { return .null }
       folded = value(of: fold, owner, latest: &latest)
     } else {
-      // Behind a collection there is no one owner, but a list of what its members have.
+      // After a collection there is no single owner, but a list of the members' values.
       let collection = value(of: reference, at: path.keys[...], latest: &latest)
       folded = value(of: fold, over: collection, latest: &latest)
     }
@@ -108,7 +108,8 @@ extension ObjectReader {
     return .null
   }
 
-  /// Not for any collection of keys: this is a hot path, and what is generic is slower in readers of other modules.
+  /// Returns the value at the end of a path. Not generic over collections of keys: this is a hot path, and generic code
+  /// is slower in readers of other modules.
   func value(of reference: Reference, at keys: ArraySlice<Int>, latest: inout LatestRevision) -> Value {
     var current = reference
     var value = Value.null
@@ -132,7 +133,7 @@ extension ObjectReader {
     return value
   }
 
-  /// The object whose key the last of `keys` is; nil where the path ends before it.
+  /// Returns the object that has the last of `keys`; nil if the path ends before it.
   private func owner(of keys: [Int], from reference: Reference, latest: inout LatestRevision) -> Reference? {
     guard keys.count > 1 else { return reference }
     guard case .reference(let owner) = value(of: reference, at: keys.dropLast(), latest: &latest) else { return nil }
@@ -143,7 +144,7 @@ extension ObjectReader {
     let column = record.entity.layout.columns[key]
     if column.storage >= 0 { return record.values[Int(column.storage)] }
     if let unguarded { return unguarded.value(of: record, reference, key: key, latest: &latest) }
-    // A list that is made member by member, and that the objects of an answer may have in common.
+    // Lists are built member by member, and several objects of an answer may share one.
     guard let work, record.entity.keys[key].valueType?.element != nil else {
       var inner = LatestRevision.ofComputedKey(latest.revision)
       defer { latest.note(inner.revision) }
@@ -179,7 +180,7 @@ extension ObjectReader {
     }
   }
 
-  /// The value for keys of a member of a collection; of no keys, the member itself.
+  /// Returns the value at keys of a member of a collection; without keys, the member itself.
   private func value(ofMember member: Value, at keys: ArraySlice<Int>, latest: inout LatestRevision) -> Value {
     guard !keys.isEmpty else { return member }
     switch member {
@@ -192,7 +193,7 @@ extension ObjectReader {
 
   // MARK: Collections
 
-  /// Operators that need no fold.
+  /// Returns the value of an operator that needs no fold.
   private func value(of operation: CollectionOperation, over collection: Value, latest: inout LatestRevision) -> Value {
     if operation.function == .count {
       if case .members(let list) = collection { return .integer(Int64(list.count)) }
@@ -204,7 +205,7 @@ extension ObjectReader {
     switch operation.function {
     case .unionOfArrays, .distinctUnionOfArrays:
       values = values.flatMap { list in
-        // One list may come many times, and is copied each time.
+        // One list may occur many times, and is copied each time.
         guard work?.spend(list.elementCount) ?? true else { return [Value]() }
         return list.elements ?? []
       }
@@ -217,7 +218,7 @@ extension ObjectReader {
     }
   }
 
-  /// What the collection of an object folds into: as the reader has it, or worked out from all members.
+  /// Returns the fold of an object's collection: the one that the reader keeps, or one computed from all members.
   private func value(of fold: CollectionFold, _ owner: Reference, latest: inout LatestRevision) -> FoldedValue {
     guard let record = record(owner) else { return .value(.null) }
     if let kept = folded(fold, of: owner) { return kept }
@@ -240,7 +241,7 @@ extension ObjectReader {
     return value
   }
 
-  /// Null where there is no collection: behind a null.
+  /// Returns the fold of a collection; null if there is no collection, as after a null.
   private func value(of fold: CollectionFold, over collection: Value, latest: inout LatestRevision) -> FoldedValue {
     var running = RunningFold(fold)
     work?.spend(collection.elementCount)
@@ -254,7 +255,7 @@ extension ObjectReader {
     return running.value
   }
 
-  /// What a member adds to a fold of its collection.
+  /// Returns the contribution of a member to a fold of its collection.
   package func contribution(of member: Value, to fold: CollectionFold) -> RunningFold.Contribution {
     var latest = LatestRevision()
     return contribution(of: member, to: fold, latest: &latest)
@@ -273,11 +274,11 @@ extension ObjectReader {
 // MARK: - JSON
 
 extension ObjectReader {
-  /// Appends an object as the specification has it, section 3: `@ref`, `@revision`, `@lifetime` where it
-  /// has one, and all keys in the schema's order.
-  /// Gives the last revision that changed anything of it, which is its `ETag`.
+  /// Appends an object in the form of the specification, section 3: `@ref`, `@revision`, `@lifetime` if it has one, and
+  /// all keys in the schema's order.
   ///
-  /// Once there are more than `limit` bytes it stops, soon after; what it has appended is then no JSON.
+  /// Returns the last revision that changed any of it, which is its `ETag`. Stops soon after there are more than
+  /// `limit` bytes; the appended text is then not valid JSON.
   @discardableResult
   public func appendJSON(
     of reference: Reference, _ record: ObjectRecord, to bytes: inout [UInt8], upTo limit: Int = .max
@@ -303,17 +304,17 @@ extension ObjectReader {
   }
 }
 
-/// The last revision of what a value was read from, which grows as the value is worked out.
+/// The last revision of the objects that a value was read from, updated while the value is computed.
 ///
-/// What is named by a key path is an object along it, and counts with all its keys. What a computed key reads counts
-/// with those keys that computed keys read of other objects; the object that is asked for is counted by who asks.
+/// An object along a key path counts with all its keys. An object that a computed key reads counts only with the keys
+/// that computed keys of other objects read; the requested object itself is counted by the caller.
 struct LatestRevision: Sendable {
-  /// The revision; 0 as long as nothing was read.
+  /// The revision; 0 until something is read.
   private(set) var revision: Revision
-  /// Whether what is read is read for a computed key.
+  /// True if objects are read for a computed key.
   fileprivate let isForComputedKey: Bool
 
-  /// For the objects along a key path.
+  /// Creates the revision for the objects along a key path.
   fileprivate init(_ revision: Revision = 0) {
     self.init(revision, isForComputedKey: false)
   }
@@ -323,25 +324,25 @@ struct LatestRevision: Sendable {
     self.isForComputedKey = isForComputedKey
   }
 
-  /// For a computed key.
+  /// Returns the revision for the objects that a computed key reads.
   static func ofComputedKey(_ revision: Revision = 0) -> LatestRevision {
     LatestRevision(revision, isForComputedKey: true)
   }
 
-  /// An object was read.
+  /// Notes that an object was read.
   mutating func note(_ record: ObjectRecord) {
     revision = max(revision, isForComputedKey ? record.farRevision : record.revision)
   }
 
-  /// What was worked out before was read from objects of that revision.
+  /// Notes the revision of an earlier result that the value depends on.
   mutating func note(_ revision: Revision) { self.revision = max(self.revision, revision) }
 
-  /// Nothing read yet, for the same purpose.
+  /// A new revision for the same purpose, with nothing read yet.
   var anew: LatestRevision { LatestRevision(0, isForComputedKey: isForComputedKey) }
 }
 
 extension [Value] {
-  /// Each value once, where it comes first, by how it is written.
+  /// The values without repetitions, in the order of their first occurrence. Compares their written forms.
   fileprivate var withoutRepetitions: [Value] {
     var seen: Set<Value> = []
     return filter { seen.insert($0.asWritten).inserted }

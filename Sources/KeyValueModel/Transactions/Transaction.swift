@@ -28,9 +28,8 @@ public struct Transaction: Sendable {
 // MARK: - Before the writer has it
 
 extension Transaction {
-  /// Does the work that can be done before the transaction reaches the single writer, on the calling thread: checks the
-  /// values of attributes, writes the text for the journal, and applies JSON Patches to the objects as they are in
-  /// `state`.
+  /// Checks the values of attributes, writes the text for the journal, and applies JSON Patches to the objects as they
+  /// are in `state`: the work that can be done on the calling thread before the transaction reaches the single writer.
   ///
   /// If an object has changed by the time of the write, the writer applies the patch again. O(n) in the size of the
   /// operations; worthwhile if that is large.

@@ -1,17 +1,17 @@
 /// The number of a committed transaction: 0 for the empty store, one more for each.
 public typealias Revision = UInt64
 
-/// One object as it stands at some revision.
+/// One object at some revision.
 ///
-/// A value of one word: what it holds is in one piece of memory, which copies share until one of them is changed. So a
-/// state of many objects takes one allocation for each, and looking one up costs one reference count.
+/// A value of one word: its contents are in one allocation, which copies share until one of them is changed. A state of
+/// many objects thus takes one allocation for each, and a lookup costs one reference count.
 ///
-/// `@unchecked Sendable`, and so are its values: memory that has more than one owner is never changed.
+/// `@unchecked Sendable`, and so are its values: memory with more than one owner is never mutated.
 public struct ObjectRecord: @unchecked Sendable {
   private var storage: RecordStorage
 
-  /// An object as it stood. `values` has one for each stored key, in the order of `Key.storage`; without
-  /// `farRevision`, any of these may have been read from afar.
+  /// Creates the record of an object. `values` has one value for each stored key, in the order of `Key.storage`.
+  /// Without `farRevision`, `revision` may have set keys that computed keys of other objects read.
   package init(
     _ reference: Reference, entity: Entity, revision: Revision, createdAt: Revision, values: [Value],
     lease: Lease? = nil, farRevision: Revision? = nil
@@ -23,13 +23,13 @@ public struct ObjectRecord: @unchecked Sendable {
     storage = RecordStorage.make(header, values, farRevision: farRevision ?? revision)
   }
 
-  /// The name of the object.
+  /// The reference of the object.
   package var reference: Reference { storage.withHeader { $0.pointee.reference } }
 
-  /// Whether it is the object of this name.
+  /// Returns true if the object has this reference.
   func isNamed(_ reference: Reference) -> Bool { storage.withHeader { $0.pointee.reference == reference } }
 
-  /// What kind of object it is.
+  /// The entity of the object.
   public var entity: Entity { storage.withHeader { $0.pointee.entity } }
 
   /// The last revision that set a stored key.
@@ -38,14 +38,14 @@ public struct ObjectRecord: @unchecked Sendable {
   /// The last revision that set a stored key that computed keys of other objects read.
   package var farRevision: Revision { storage.farRevision }
 
-  /// Notes that a revision set a stored key, which computed keys of other objects may read.
+  /// Notes that a revision set a stored key, and whether computed keys of other objects read it.
   mutating func noteSetting(by revision: Revision, isReadFromAfar: Bool = true) {
     makeUnique()
     storage.withHeader { $0.pointee.revision = revision }
     if isReadFromAfar { storage.farRevision = revision }
   }
 
-  /// The revision that made the object.
+  /// The revision that created the object.
   public var createdAt: Revision { storage.withHeader { $0.pointee.createdAt } }
 
   /// The values of the stored keys, by `Key.storage`.
@@ -54,16 +54,16 @@ public struct ObjectRecord: @unchecked Sendable {
   /// The value of the attribute at an index of the entity's keys.
   package func attribute(at key: Int) -> Value { values[Int(entity.layout.columns[key].storage)] }
 
-  /// The size of the object: kept, so that a change does not look at all values.
+  /// The size of the object, stored so that a change need not measure all values.
   package var size: ValueSize { storage.withHeader { $0.pointee.size } }
 
-  /// About how many bytes the values have as JSON.
+  /// The approximate number of bytes of the values as JSON.
   package var textBytes: Int { size.textBytes }
 
-  /// The bytes of memory that the object takes, its share of what a state keeps to find it included.
+  /// The bytes of memory that the object takes, including its share of the indexes of a state.
   package var memoryBytes: Int { size.memoryBytes }
 
-  /// The size of an object with these values, counted anew. O(n) in them.
+  /// Returns the size of an object with these values, measured anew. O(n) in their size.
   static func size(
     of values: some Collection<Value>, _ entity: Entity, _ reference: Reference, _ lease: Lease?
   ) -> ValueSize {
@@ -72,7 +72,7 @@ public struct ObjectRecord: @unchecked Sendable {
     return size
   }
 
-  /// What ends the object by itself; nil where nothing does.
+  /// The lease that ends the object, or nil if it has none.
   package internal(set) var lease: Lease? {
     get { storage.withHeader { $0.pointee.lease } }
     set {
@@ -85,7 +85,7 @@ public struct ObjectRecord: @unchecked Sendable {
     }
   }
 
-  /// Sets the value of a stored key, which makes the object larger by `growth`, or smaller.
+  /// Sets the value of a stored key. `growth` is the change of the object's size, possibly negative.
   mutating func set(_ value: Value, at index: Int, growth: ValueSize) {
     if PackedValues.room(for: value) == 0, isKnownUniquelyReferenced(&storage) {
       storage.set(value, at: index)
@@ -95,13 +95,13 @@ public struct ObjectRecord: @unchecked Sendable {
     storage.withHeader { $0.pointee.size += growth }
   }
 
-  /// The same for a value that may be looked at as a whole, as the one before it.
+  /// Sets the value of a stored key, and measures it and the previous one in full.
   mutating func set(_ value: Value, at index: Int) {
     let entity = entity
     set(value, at: index, growth: entity.size(of: value, at: index) - entity.size(of: values[index], at: index))
   }
 
-  /// The same object with another value of the stored key of a column, set by `revision`.
+  /// Returns the object with another value of the stored key of a column, set by `revision`.
   func setting(_ value: Value, of column: RecordLayout.Column, growth: ValueSize, revision: Revision) -> ObjectRecord {
     var record = self
     record.storage = storage.copy(with: value, at: Int(column.storage))
@@ -121,16 +121,16 @@ public struct ObjectRecord: @unchecked Sendable {
   public struct Values: RandomAccessCollection, Equatable, @unchecked Sendable {
     fileprivate let storage: RecordStorage
 
-    /// The first place.
+    /// The first index.
     public var startIndex: Int { 0 }
 
-    /// How many values there are.
+    /// The number of values.
     public var endIndex: Int { storage.withHeader { $0.pointee.entity.storageCount } }
 
-    /// The value at a place, a `Key.storage`.
+    /// The value at an index, which is a `Key.storage`.
     public subscript(index: Int) -> Value { storage.value(at: index) }
 
-    /// Appends the value at a place as `Value.appendJSON(to:upTo:)` does, without a copy of a text.
+    /// Appends the value at an index as `Value.appendJSON(to:upTo:)` does, without copying a text.
     func appendJSON(at index: Int, to bytes: inout [UInt8], upTo limit: Int) {
       if let text = storage.text(at: index), text.count <= limit - bytes.count {
         withExtendedLifetime(storage) { bytes.appendJSONString(text) }
@@ -139,12 +139,12 @@ public struct ObjectRecord: @unchecked Sendable {
       }
     }
 
-    /// What `Value.approximateBytes` gives for the value at a place, without a copy of a text.
+    /// Returns the `approximateBytes` of the value at an index, without copying a text.
     func approximateBytes(at index: Int) -> Int {
       storage.text(at: index).map { 32 + $0.count } ?? self[index].approximateBytes
     }
 
-    /// Whether the values are equal, one by one.
+    /// Returns true if the values are equal, one by one.
     public static func == (left: Values, right: Values) -> Bool {
       left.storage === right.storage || left.elementsEqual(right)
     }
@@ -152,20 +152,21 @@ public struct ObjectRecord: @unchecked Sendable {
 }
 
 extension Entity {
-  /// The size of the value of a stored key, with what the state keeps to find the objects that name others.
+  /// Returns the size of the value of a stored key, including what the state needs to find the objects that name
+  /// others.
   fileprivate func size(of value: Value, at storage: Int) -> ValueSize {
     var size = value.storedSize
     if case .members(let list) = value { size.memoryBytes += referrerBytes(of: list.count, at: storage) }
     return size
   }
 
-  /// The bytes of memory by which a state finds the holder of so many members; 0 where they have an inverse.
+  /// Returns the bytes of memory that a state needs to find the holder of this many members; 0 if they have an inverse.
   func referrerBytes(of count: Int, at storage: Int) -> Int {
     referenceStorage.contains(storage) ? Allocation.referrer * count : 0
   }
 
-  /// The bytes of memory that one object takes beside its values, its share of the trees and indexes of a state
-  /// included.
+  /// Returns the bytes of memory that one object takes besides its values, including its share of the trees and indexes
+  /// of a state.
   fileprivate func recordBytes(of reference: Reference) -> Int {
     Allocation.bytes(RecordStorage.fixedBytes(of: self)) + Allocation.text(of: reference.text.utf8.count)
       + Allocation.treeEntry + Allocation.indexEntry * indexedKeys.count + Allocation.link * referenceStorage.count
@@ -173,7 +174,7 @@ extension Entity {
 }
 
 extension Value {
-  /// The size of the value as that of a stored key. A short text takes room in the memory of its object there.
+  /// The size of the value as that of a stored key, where a short text is in the memory of its object.
   var storedSize: ValueSize {
     let room = PackedValues.room(for: self)
     var size = size
@@ -182,11 +183,12 @@ extension Value {
   }
 }
 
-/// The memory of an `ObjectRecord`: a header, and behind it the bytes of as many values as its entity has stored keys.
-/// Where the entity wants it, the last revision that set one of some of them stands behind these: objects of other
-/// entities do without its eight bytes. Last come the texts of `PackedValues`.
+/// The memory of an `ObjectRecord`: a header, followed by the bytes of one value for each stored key of its entity.
+///
+/// If the entity stores it apart, the last revision that set one of certain keys follows: objects of other entities do
+/// not need its eight bytes. The texts of `PackedValues` come last.
 private final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
-  /// The memory of an object with these values; `farRevision` is kept where the entity keeps it apart.
+  /// Creates the memory of an object with these values. `farRevision` is stored if the entity stores it apart.
   static func make(_ header: RecordHeader, _ values: [Value], farRevision: Revision) -> RecordStorage {
     let textBytes = values.reduce(0) { $0 + PackedValues.room(for: $1) }
     return make(header, textBytes: textBytes, farRevision) { places, textOffset in
@@ -197,8 +199,8 @@ private final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     }
   }
 
-  /// Memory with room for texts of so many bytes. `fill` gets the places of the values, none of which has one yet, and
-  /// where the texts begin.
+  /// Creates memory with room for texts of `textBytes` bytes. `fill` receives the places of the values, none of which
+  /// is initialized, and the offset of the texts.
   private static func make(
     _ header: RecordHeader, textBytes: Int, _ farRevision: Revision, fill: (PackedValues, Int) -> Void
   ) -> RecordStorage {
@@ -214,7 +216,7 @@ private final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     return unsafeDowncast(buffer, to: RecordStorage.self)
   }
 
-  /// The bytes of the memory of an entity's object, without texts.
+  /// Returns the bytes of the memory of an entity's object, without texts.
   static func fixedBytes(of entity: Entity) -> Int {
     2 * MemoryLayout<Int>.size + MemoryLayout<RecordHeader>.size + entity.storageCount * PackedValues.stride
       + (entity.farKeeping == .apart ? MemoryLayout<Revision>.size : 0)
@@ -251,7 +253,7 @@ private final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     }
   }
 
-  /// The same in memory of its own.
+  /// Returns a copy in memory of its own.
   func copy() -> RecordStorage {
     withUnsafeMutablePointers { header, bytes in
       let (count, values) = (header.pointee.entity.storageCount, PackedValues(bytes))
@@ -262,7 +264,7 @@ private final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     }
   }
 
-  /// The same in memory of its own, with another value at a place.
+  /// Returns a copy in memory of its own, with another value at an index.
   func copy(with value: Value, at index: Int) -> RecordStorage {
     withUnsafeMutablePointers { header, bytes in
       let (count, values) = (header.pointee.entity.storageCount, PackedValues(bytes))
@@ -280,13 +282,14 @@ private final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     }
   }
 
-  /// Runs `body` with the header, without the check of exclusive access that a property of a class has: every read of
-  /// an object would pay for it. A pointer: to give it `inout` would be to change it, and others may be reading.
+  /// Calls `body` with the header, without the check of exclusive access that a stored property of a class has, which
+  /// would slow down every read of an object. Passes a pointer: `inout` would be a mutation, while others may be
+  /// reading.
   func withHeader<Result>(_ body: (UnsafeMutablePointer<RecordHeader>) -> Result) -> Result {
     withUnsafeMutablePointerToHeader(body)
   }
 
-  /// The value at a place.
+  /// Returns the value at an index.
   func value(at index: Int) -> Value {
     withUnsafeMutablePointers { header, bytes in
       precondition(index >= 0 && index < header.pointee.entity.storageCount)
@@ -294,7 +297,7 @@ private final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     }
   }
 
-  /// The bytes of the text at a place, where they stand in this memory.
+  /// Returns the bytes of the text at an index, or nil if they are not in this memory.
   func text(at index: Int) -> UnsafeRawBufferPointer? {
     withUnsafeMutablePointers { header, bytes in
       precondition(index >= 0 && index < header.pointee.entity.storageCount)
@@ -302,8 +305,8 @@ private final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
     }
   }
 
-  /// Sets the value at a place; not to a text that wants room behind the values. That of one which stood there stays
-  /// unused in this memory.
+  /// Sets the value at an index, which must not be a text that needs room after the values. The bytes of a previous
+  /// text remain unused in this memory.
   func set(_ value: Value, at index: Int) {
     withUnsafeMutablePointers { header, bytes in
       precondition(index >= 0 && index < header.pointee.entity.storageCount && PackedValues.room(for: value) == 0)
@@ -313,9 +316,9 @@ private final class RecordStorage: ManagedBuffer<RecordHeader, UInt8> {
   }
 }
 
-/// What an `ObjectRecord` holds besides the values.
+/// The contents of an `ObjectRecord` other than the values.
 private struct RecordHeader {
-  /// What the object is, in one word also where something ends it by itself, which is rare.
+  /// The entity, in one word even if the object has a lease, which is rare.
   private enum Kind {
     case lasting(Entity)
     case leased(LeasedEntity)
@@ -335,7 +338,7 @@ private struct RecordHeader {
   let reference: Reference
   var revision: Revision
   let createdAt: Revision
-  // One word for both: a text of 4 GiB, and 64 GiB of memory, are more than an object ever has.
+  // One word for both: no object reaches a text of 4 GiB, or 64 GiB of memory.
   private var textBytes: UInt32
   private var memoryUnits: UInt32
 
@@ -352,7 +355,7 @@ private struct RecordHeader {
     self.size = size
   }
 
-  /// The size of the object, as JSON without the names of its keys and in memory with all that it takes.
+  /// The size of the object: as JSON without the names of its keys, and in memory with everything that it takes.
   var size: ValueSize {
     get { ValueSize(textBytes: Int(textBytes), memoryBytes: Int(memoryUnits) * Self.memoryUnit) }
     set {
@@ -381,22 +384,23 @@ private struct RecordHeader {
   }
 }
 
-/// The values of an object in its memory, one behind the other, without the padding between those of an array: a value
-/// has 17 bytes, and would take 24. Behind them stand the bytes of texts that are short, but too long for a `String`
-/// that has no memory of its own: that would take 80 bytes for one of 20.
+/// The values of an object in its memory, without the padding of an array: a value has 17 bytes, and would take 24.
+/// They are followed by the bytes of texts that are short, but too long for a `String` without memory of its own: that
+/// would take 80 bytes for a text of 20.
 ///
-/// Values stand where a value may not, so each is moved, bit by bit, to a place of its own before it is used. A text is
-/// made anew whenever it is read as a value.
+/// Values are not aligned, so each is copied, bit by bit, to an aligned place before it is used. A text is created anew
+/// whenever it is read as a value.
 private struct PackedValues {
-  /// The bytes of a value.
+  /// The number of bytes of a value.
   static let stride = MemoryLayout<Value>.size
 
-  /// How many bytes texts have that stand behind the values. A longer one is shared rather than copied with its object.
+  /// The lengths in bytes of texts that are stored after the values. Longer ones are shared rather than copied with
+  /// their object.
   private static let textLengths = 16...64
-  /// What the last byte of a place has where the value is such a text: no value has it, since it tells ten cases apart.
+  /// The last byte of the place of such a text. No value has this byte there, since values distinguish only ten cases.
   private static let textMark: UInt8 = 0xFF
 
-  /// Where a text stands, in the place of its value.
+  /// The position of a text, stored in the place of its value.
   private struct Text {
     let offset: UInt32
     let length: UInt32
@@ -404,7 +408,7 @@ private struct PackedValues {
 
   private let start: UnsafeMutableRawPointer
 
-  /// Values from here on, in memory of the caller.
+  /// Creates the values that start here, in memory that the caller owns.
   init(_ start: UnsafeMutablePointer<UInt8>) {
     self.start = UnsafeMutableRawPointer(start)
   }
@@ -419,7 +423,7 @@ private struct PackedValues {
     return value(at: index)
   }
 
-  /// The value at an index, which is no text behind the values.
+  /// Returns the value at an index, which must not be a text after the values.
   private func value(at index: Int) -> Value {
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { place in
       UnsafeMutableRawBufferPointer(place).copyMemory(from: UnsafeRawBufferPointer(bytes(at: index)))
@@ -427,7 +431,7 @@ private struct PackedValues {
     }
   }
 
-  /// The bytes of the text at an index, where they stand behind the values.
+  /// Returns the bytes of the text at an index, or nil if it is not stored after the values.
   func text(at index: Int) -> UnsafeRawBufferPointer? {
     let bytes = bytes(at: index)
     guard bytes[Self.stride - 1] == Self.textMark else { return nil }
@@ -435,21 +439,21 @@ private struct PackedValues {
     return UnsafeRawBufferPointer(start: start + Int(text.offset), count: Int(text.length))
   }
 
-  /// How many bytes the texts of so many values take, but for the one at an index.
+  /// Returns the total bytes of the texts of the first `count` values, except for the one at an index.
   func textBytes(_ count: Int, without index: Int? = nil) -> Int {
     var textBytes = 0
     for place in 0..<count where place != index { textBytes += text(at: place)?.count ?? 0 }
     return textBytes
   }
 
-  /// How many bytes a value takes behind the values.
+  /// Returns the number of bytes that a value takes after the values.
   static func room(for value: Value) -> Int {
     guard case .string(let text) = value, textLengths.contains(text.utf8.count) else { return 0 }
     return text.utf8.count
   }
 
-  /// Puts a value where there is none; `offset` is where there is room for the text that it may be. Gives how much of
-  /// that it takes.
+  /// Initializes the value at an index. `offset` is the place for its bytes if it is a text. Returns the number of
+  /// these bytes.
   @discardableResult
   func initialize(at index: Int, to value: Value, textAt offset: Int) -> Int {
     if case .string(var text) = value, Self.textLengths.contains(text.utf8.count) {
@@ -468,7 +472,7 @@ private struct PackedValues {
     }
   }
 
-  /// The same with the value that others have at the index.
+  /// Initializes the value at an index with that of `others` at the same index.
   @discardableResult
   func initialize(at index: Int, from others: PackedValues, textAt offset: Int) -> Int {
     if let text = others.text(at: index) { return initialize(at: index, toText: text, at: offset) }
@@ -484,7 +488,7 @@ private struct PackedValues {
     return text.count
   }
 
-  /// Takes the value at an index away.
+  /// Deinitializes the value at an index.
   func deinitialize(at index: Int) {
     guard text(at: index) == nil else { return }
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { place in

@@ -1,11 +1,11 @@
-/// A state seen through the changes that were made since: what the objects were at an earlier revision, and, one
-/// operation after the other, how they became what they are.
+/// A past state, derived from the present one and the changes since: the objects at an earlier revision, which can be
+/// advanced one operation at a time.
 public struct PastState: ObjectReader, Sendable {
   private let present: ModelState
-  /// Objects that differ from the present; nil for those that were not there.
+  /// The objects that differ from the present; nil for those that did not exist.
   private var differences = RecordLog()
 
-  /// The state before all of `commits`, which are consecutive and end with the one that made `present`.
+  /// Creates the state before all of `commits`, which are consecutive and end with the one that made `present`.
   public init(before commits: some BidirectionalCollection<Commit>, of present: ModelState) {
     self.present = present
     for commit in commits.reversed() {
@@ -13,23 +13,23 @@ public struct PastState: ObjectReader, Sendable {
     }
   }
 
-  /// The object as it was, nil where it was not there.
+  /// Returns the object as it was, or nil if it did not exist.
   public func record(_ reference: Reference) -> ObjectRecord? {
     if let different = differences[reference] { return different }
     return present.record(reference)
   }
 
-  /// Goes on to the state after one operation.
+  /// Advances to the state after one operation.
   public mutating func apply(_ step: Commit.Step) {
     for (object, after) in step.writes { differences.note(object, after, replacing: true) }
   }
 
-  /// Goes on to the state after a commit.
+  /// Advances to the state after a commit.
   package mutating func apply(_ commit: Commit) {
     commit.forEachWrite { differences.note($0, $1, replacing: true) }
   }
 
-  /// The references of an entity's objects, those of its subclasses included, in no order. O(n).
+  /// Returns the references of the objects of an entity and its subclasses, in no particular order. O(n).
   public func references(of entity: Entity) -> [Reference] {
     var references = present.unorderedReferences(of: entity).filter { differences[$0] == nil }
     for case (let reference, let record?) in differences.entries where record.entity.isKind(of: entity.name) {
@@ -38,15 +38,15 @@ public struct PastState: ObjectReader, Sendable {
     return references
   }
 
-  /// What the objects are.
+  /// The schema of the objects.
   public var schema: Schema { present.schema }
 }
 
-/// The state as it was before the transaction that is changing it.
+/// The state before the transaction that is changing it.
 struct FormerState: ObjectReader {
-  /// What stood there of the objects that were written.
+  /// The former records of the objects that were written.
   let before: RecordLog
-  /// The state as it is by now.
+  /// The current state.
   let state: ModelState
 
   func record(_ reference: Reference) -> ObjectRecord? {
@@ -55,17 +55,17 @@ struct FormerState: ObjectReader {
   }
 }
 
-/// Objects with a record of each, in the order in which they were first noted. Few objects, which is what most
-/// transactions write, are searched one by one: that costs no hash and no more memory than their array.
+/// Records by object, in the order in which the objects were first noted. Up to `searchLimit` objects, as in most
+/// transactions, are searched linearly, which needs no hashes and no memory besides their array.
 struct RecordLog: Sendable {
-  /// The objects, each once; nil for those that are not there.
+  /// The objects, each once; nil for those that do not exist.
   private(set) var entries: [(object: Reference, record: ObjectRecord?)] = []
-  /// Where each object stands among the entries, once these are more than `searchLimit`.
+  /// The indexes of the objects among the entries, filled only if these are more than `searchLimit`.
   private var positions: [Reference: Int] = [:]
 
   private static let searchLimit = 8
 
-  /// Notes an object. One that is noted already keeps its record unless it is to be replaced.
+  /// Notes an object. If it was noted before, its record is kept unless `replacing` is true.
   mutating func note(_ object: Reference, _ record: ObjectRecord?, replacing: Bool) {
     if let position = position(of: object) {
       if replacing { entries[position].record = record }
@@ -75,7 +75,7 @@ struct RecordLog: Sendable {
     if entries.count > Self.searchLimit { index() }
   }
 
-  /// The record that was noted; nil where the object is not among the entries, `.some(nil)` where it was not there.
+  /// The record that was noted; nil if the object is not among the entries, `.some(nil)` if it did not exist.
   subscript(object: Reference) -> ObjectRecord?? {
     position(of: object).map { entries[$0].record }
   }
@@ -85,7 +85,7 @@ struct RecordLog: Sendable {
     return entries.firstIndex { $0.object == object }
   }
 
-  /// Takes the last entry into the positions, or all where there are none yet.
+  /// Adds the last entry to the positions, or all entries if there are none yet.
   private mutating func index() {
     for position in positions.count..<entries.count { positions[entries[position].object] = position }
   }

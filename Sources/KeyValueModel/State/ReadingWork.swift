@@ -1,22 +1,22 @@
 import CEL
 
-/// The work of one request that reads: how many steps it may still take, and what it has worked out so far.
+/// The work of one request that reads: the steps that it may still take, and the results that it has computed so far.
 ///
-/// A step is an object that is looked at, a step of an expression (`EvaluationBudget`), a member that is copied or
-/// folded, or two objects that are compared. What many objects of one answer ask of the same other object, as what the
-/// members of a collection fold into, is worked out once and remembered.
+/// A step is an object that is read, a step of an expression (`EvaluationBudget`), a member that is copied or folded,
+/// or a comparison of two objects. Results that many objects of one answer need from the same other object, such as the
+/// fold of a collection, are computed once and remembered.
 ///
-/// Reading cannot throw: it is a hot path of writers too. So the work stops instead, once its steps are used up or
-/// nobody waits for the result any more. A reader that carries it then finds no objects, what is under way comes to its
-/// end at once, and its result is worth nothing: `check` throws, and is called before a result is used.
+/// Reading cannot throw, since it is a hot path of writers too. Instead the work stops once its steps are used up or
+/// the client no longer waits for the result. A reader with this work then finds no objects, so that the current
+/// computation ends at once, with a result that is meaningless: call `check`, which then throws, before using a result.
 ///
-/// Belongs to one thread at a time, and to one state: what it remembers is of that state.
+/// Belongs to one thread at a time, and to one state, from which all remembered results come.
 public final class ReadingWork {
-  /// Why the work stopped.
+  /// The reason why the work stopped.
   package enum Stop: Hashable, Sendable {
     /// Its steps are used up.
     case steps
-    /// Nobody waits for the result any more.
+    /// The client no longer waits for the result.
     case abandoned
   }
 
@@ -26,13 +26,13 @@ public final class ReadingWork {
     let object: Reference
   }
 
-  /// What one collection of an object folds into.
+  /// The fold of one collection of an object.
   struct Folding: Hashable {
     let fold: CollectionFold
     let owner: Reference
-    /// Whether members that may not be read are left out.
+    /// True if members that may not be read are left out.
     let isGuarded: Bool
-    /// Whether it is read for a computed key, so that other revisions count.
+    /// True if the fold is read for a computed key, for which other revisions count.
     let isForComputedKey: Bool
   }
 
@@ -42,35 +42,35 @@ public final class ReadingWork {
     let object: Reference
   }
 
-  /// Something that was worked out, and the last revision of the objects that it was read from.
+  /// A result, and the last revision of the objects that it was read from.
   struct Known<Result> {
     let result: Result
     let latest: Revision
   }
 
-  /// After how many steps it is asked again whether the result is still waited for.
+  /// The number of steps between two checks whether the client still waits for the result.
   private static let stepsPerLook = 10_000
-  /// The most memory that is remembered with, in bytes; beyond it things are worked out again.
+  /// The maximum memory for remembered results, in bytes; beyond it results are computed again.
   private static let rememberedBytes = 16 << 20
-  /// What remembering one thing takes at least.
+  /// The minimum memory that a remembered result takes, in bytes.
   private static let bytesPerMemory = 128
 
-  /// The most steps that it may take.
+  /// The maximum number of steps.
   package private(set) var limit: Int
-  /// Why it has stopped; nil as long as it has not.
+  /// The reason why the work has stopped; nil if it has not.
   package private(set) var stop: Stop?
   private let isAbandoned: () -> Bool
-  /// Steps until the next look at the world.
+  /// The steps until the next check.
   private var slice = 0
-  /// Steps beyond those.
+  /// The steps beyond those in `slice`.
   private var rest: Int
   private var bytesLeft = ReadingWork.rememberedBytes
   private var evaluations: [Evaluation: Known<Result<ExpressionValue, EvaluationError>>] = [:]
   private var foldings: [Folding: Known<FoldedValue>] = [:]
   private var computations: [Computation: Known<Value>] = [:]
 
-  /// Work of at most so many steps. `isAbandoned` says whether nobody waits for the result any more; it is asked every
-  /// some thousand steps.
+  /// Creates work of at most `limit` steps. `isAbandoned` returns true if the client no longer waits for the result; it
+  /// is called every few thousand steps.
   package init(steps limit: Int, isAbandoned: @escaping () -> Bool = { false }) {
     self.limit = limit
     self.isAbandoned = isAbandoned
@@ -79,13 +79,13 @@ public final class ReadingWork {
 
   // MARK: Steps
 
-  /// How many steps may still be taken.
+  /// The number of steps left.
   package var remainingSteps: Int { max(0, slice + rest) }
 
-  /// How many steps were taken.
+  /// The number of steps taken.
   package var spentSteps: Int { limit - remainingSteps }
 
-  /// Takes steps. False once the work has stopped.
+  /// Takes steps. Returns false if the work has stopped.
   @inline(__always)
   @discardableResult
   package func spend(_ steps: Int = 1) -> Bool {
@@ -93,15 +93,15 @@ public final class ReadingWork {
     return slice >= 0 || goesOn()
   }
 
-  /// Begins anew with a limit of its own, for the next of several results that are read from the same state: what is
-  /// remembered stays.
+  /// Restarts with a limit of its own, for the next of several results that are read from the same state: remembered
+  /// results are kept.
   package func restart(steps: Int) {
     limit = steps
     stop = nil
     (slice, rest) = (0, max(steps, 0))
   }
 
-  /// Drops everything that is remembered: the next result is read from another state.
+  /// Forgets all remembered results, since the next result is read from another state.
   package func forget() {
     guard bytesLeft < Self.rememberedBytes else { return }
     bytesLeft = Self.rememberedBytes
@@ -110,7 +110,7 @@ public final class ReadingWork {
     computations.removeAll()
   }
 
-  /// Asks now whether the result is still waited for. False once the work has stopped.
+  /// Checks now whether the client still waits for the result. Returns false if the work has stopped.
   @discardableResult
   package func look() -> Bool {
     guard stop == nil else { return false }
@@ -134,7 +134,7 @@ public final class ReadingWork {
     return false
   }
 
-  /// Throws `too-many-steps` where the work has stopped, so that what was read is worth nothing.
+  /// Throws `too-many-steps` if the work has stopped, so that what was read is meaningless.
   package func check() throws(ModelError) {
     guard let stop else { return }
     switch stop {
@@ -143,29 +143,30 @@ public final class ReadingWork {
     }
   }
 
-  /// What an expression may spend: as much as its limits say, and no more than there is.
+  /// Returns the budget of an expression: the cost of its limits, but no more than the steps left.
   func budget(within limits: ExpressionLimits) -> EvaluationBudget {
     EvaluationBudget(cost: min(limits.cost, remainingSteps), depth: limits.evaluationDepth)
   }
 
-  /// Takes what an expression spent of its budget. One that was stopped because no more was left stops the work.
+  /// Takes the steps that an expression spent of its budget. Stops the work if the expression ran out of the work's
+  /// steps.
   func settle(_ budget: EvaluationBudget, granted: Int, within limits: ExpressionLimits) {
     spend(granted - budget.remainingCost)
     if budget.remainingCost == 0, granted < limits.cost, stop == nil { _ = end(.steps) }
   }
 
-  // MARK: What is known
+  // MARK: Remembered results
 
-  /// The value of an expression for an object, where it is remembered.
+  /// Returns the value of an expression for an object if it is remembered.
   func known(_ evaluation: Evaluation) -> Known<Result<ExpressionValue, EvaluationError>>? { evaluations[evaluation] }
 
-  /// What a collection folds into, where it is remembered.
+  /// Returns the fold of a collection if it is remembered.
   func known(_ folding: Folding) -> Known<FoldedValue>? { foldings[folding] }
 
-  /// The value of a computed key, where it is remembered.
+  /// Returns the value of a computed key if it is remembered.
   func known(_ computation: Computation) -> Known<Value>? { computations[computation] }
 
-  /// Remembers the value of an expression: one that holds on to no objects, and that no limit has shaped.
+  /// Remembers the value of an expression if it retains no objects and is not the effect of a limit.
   func remember(
     _ result: Result<ExpressionValue, EvaluationError>, latest: Revision, for evaluation: Evaluation
   ) {
@@ -183,7 +184,7 @@ public final class ReadingWork {
     if hasRoom(bytes) { evaluations[evaluation] = Known(result: result, latest: latest) }
   }
 
-  /// Remembers what a collection folds into.
+  /// Remembers the fold of a collection.
   func remember(_ value: FoldedValue, latest: Revision, for folding: Folding) {
     let bytes =
       switch value {
@@ -198,7 +199,8 @@ public final class ReadingWork {
     if hasRoom(value.approximateBytes) { computations[computation] = Known(result: value, latest: latest) }
   }
 
-  /// Takes the memory for something. What was read after the work stopped is not worth any.
+  /// Reserves memory for a result. Returns false if it does not suffice, or the work has stopped, so that the result is
+  /// meaningless.
   private func hasRoom(_ bytes: Int) -> Bool {
     let bytes = bytes + Self.bytesPerMemory
     guard stop == nil, bytes <= bytesLeft else { return false }
@@ -207,22 +209,24 @@ public final class ReadingWork {
   }
 }
 
-/// A state as one request reads it: what it looks at is counted, and stops where that is too much; see `ReadingWork`.
+/// A state as one request reads it: each read is counted, and reading stops at the limit of the work; see
+/// `ReadingWork`.
 package struct MeteredState: ObjectReader {
   /// The state that is read.
   package let state: ModelState
   private let meter: ReadingWork
 
-  /// A state that is read as part of some work.
+  /// Creates a state that is read as part of some work.
   package init(_ state: ModelState, _ work: ReadingWork) {
     self.state = state
     meter = work
   }
 
-  /// The work that reading takes from.
+  /// The work from which reads take steps.
   package var work: ReadingWork? { meter }
 
-  /// The object of this name; a step. Nil where there is none, and for every object once the work has stopped.
+  /// Returns the object with this reference, as one step; nil if it does not exist, and for every object once the work
+  /// has stopped.
   package func record(_ reference: Reference) -> ObjectRecord? {
     meter.spend() ? state.record(reference) : nil
   }

@@ -1,21 +1,23 @@
-/// A level of a `RecordTree`: 64 slots, which 6 bits of a hash choose from, and one to 64 children in their order.
+/// A level of a `RecordTree`: 64 slots, selected by 6 bits of a hash, and one to 64 children in the order of their
+/// slots.
 ///
-/// A child has a range of slots to itself, from the one at which it begins to the next that begins: 64 slots, or a half
-/// of that, or a half of the half. A bucket that is full is divided with its range, so that buckets are full by half
-/// and more; one that has a single slot becomes a branch of the next level. (So a branch is what extendible hashing
+/// Each child has a range of slots, from its own first slot to that of the next child: all 64, or a half of them, or a
+/// half of the half, and so on. A full bucket is divided together with its range, so that buckets stay half full or
+/// more; a full bucket of a single slot becomes a branch of the next level. (A branch is thus what extendible hashing
 /// calls a directory, without the repetitions.)
 ///
-/// One with several owners is never changed: what changes a branch takes it `inout` and copies it first where it is
+/// A branch with several owners is never mutated: mutating functions take it `inout`, and copy it first if it is
 /// shared.
 final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
-  /// A branch with one child, which it owns from now on.
+  /// Creates a branch with one child, of which it takes ownership.
   static func make(over child: RecordNode) -> RecordBranch {
     let branch = make(starts: 1, capacity: 4)
     branch.withMemory { _, children in children.initialize(to: child) }
     return branch
   }
 
-  /// A branch with children, which it owns from now on, each from its slot on: the first from the first.
+  /// Creates a branch with children, of which it takes ownership, each with its first slot; that of the first child is
+  /// 0.
   private static func make(over children: [(slot: Int, node: RecordNode)]) -> RecordBranch {
     let branch = make(starts: children.reduce(0) { $0 | 1 << UInt64($1.slot) }, capacity: children.count)
     branch.withMemory { _, nodes in
@@ -24,7 +26,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     return branch
   }
 
-  /// A branch whose children are to be initialized by the caller.
+  /// Creates a branch whose children the caller must initialize.
   private static func make(starts: UInt64, capacity: Int) -> RecordBranch {
     let buffer = create(minimumCapacity: capacity) { _ in RecordBranchHeader(starts: starts, capacity: capacity) }
     return unsafeDowncast(buffer, to: RecordBranch.self)
@@ -44,7 +46,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
 
   // MARK: Reading
 
-  /// How many children it has.
+  /// The number of children.
   var count: Int { withMemory { header, _ in header.pointee.starts.nonzeroBitCount } }
 
   /// The child at an index.
@@ -55,15 +57,15 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     }
   }
 
-  /// The child that a slot belongs to. What it gives lives as long as the branch does.
+  /// Returns the child that a slot belongs to. It lives as long as the branch does.
   func child(of slot: Int) -> RecordNode {
     withMemory { header, children in children[Self.index(of: slot, header.pointee.starts)] }
   }
 
-  /// The index of the child that a slot belongs to.
+  /// Returns the index of the child that a slot belongs to.
   private func index(of slot: Int) -> Int { withMemory { header, _ in Self.index(of: slot, header.pointee.starts) } }
 
-  /// The slots of a child.
+  /// Returns the slots of a child.
   func slots(at index: Int) -> Range<Int> {
     withMemory { header, _ in
       var starts = header.pointee.starts
@@ -79,15 +81,15 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
 
   // MARK: Changing
 
-  /// Copies a branch that is shared.
+  /// Copies a branch if it is shared.
   private static func makeUnique(_ branch: inout RecordBranch) {
     if !isKnownUniquelyReferenced(&branch) { branch = branch.copy() }
   }
 
-  /// Sets a child whose predecessor was taken. Only for one owner.
+  /// Sets a child whose predecessor was moved out. Requires a single owner.
   private func put(_ child: RecordNode, at index: Int) { withMemory { _, children in children[index] = child } }
 
-  /// Sets two children in the place of one that was taken; the second begins at `slot`. Only for one owner.
+  /// Sets two children in place of one that was moved out; the second begins at `slot`. Requires a single owner.
   private static func put(
     _ low: RecordNode, _ high: RecordNode, at index: Int, from slot: Int, in branch: inout RecordBranch
   ) {
@@ -103,7 +105,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     }
   }
 
-  /// Sets one child in the place of two that were taken, at an index and the next. Only for one owner.
+  /// Sets one child in place of the two at an index and the next, which were moved out. Requires a single owner.
   private func join(_ child: RecordNode, at index: Int) {
     let slot = slots(at: index + 1).lowerBound
     withMemory { header, children in
@@ -124,7 +126,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     }
   }
 
-  /// Moves everything to an empty branch, which is given back. Only for one owner.
+  /// Moves all children to an empty branch, and returns that. Requires a single owner.
   private func emptied(into other: RecordBranch) -> RecordBranch {
     withMemory { header, children in
       other.withMemory { newHeader, newChildren in
@@ -138,8 +140,8 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
 
   // MARK: Records
 
-  /// Puts a record in the place of the one with the same reference, below a branch of this level; gives that, nil where
-  /// there is none and the record is new. `hash` is the record's, `mask` what hashes are made with.
+  /// Replaces the record with the same reference below a branch of this level, or adds the record. Returns the previous
+  /// record, or nil if there was none. `hash` is that of the record, `mask` the one for making hashes.
   static func update(
     _ record: ObjectRecord, _ hash: RecordHash, mask: UInt64, level: Int, in branch: inout RecordBranch
   ) -> ObjectRecord? {
@@ -167,7 +169,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     }
   }
 
-  /// Changes the record of a reference below a branch of this level; says whether there is one.
+  /// Changes the record of a reference below a branch of this level. Returns false if there is none.
   static func change(
     _ reference: Reference, _ hash: RecordHash, level: Int, in branch: inout RecordBranch,
     _ change: (inout ObjectRecord) -> Void
@@ -188,7 +190,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     }
   }
 
-  /// Sets two buckets in the place of one that was taken; or a branch, where it has a single slot.
+  /// Replaces one bucket, which was moved out, by two; or by a branch, if it has a single slot.
   private static func divide(
     _ bucket: inout RecordBucket, mask: UInt64, level: Int, at index: Int, in branch: inout RecordBranch
   ) {
@@ -202,7 +204,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     put(.owning(low), .owning(high), at: index, from: middle, in: &branch)
   }
 
-  /// Takes away the record of a reference, which is there, below a branch of this level; gives it.
+  /// Removes the record of a reference, which must exist below a branch of this level, and returns it.
   static func remove(
     _ reference: Reference, _ hash: RecordHash, mask: UInt64, level: Int, from branch: inout RecordBranch
   ) -> ObjectRecord? {
@@ -213,7 +215,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     case .branch(let child):
       var child = child.takeRetainedValue()
       old = remove(reference, hash, mask: mask, level: level + 1, from: &child)
-      // A branch with one bucket is no more than that bucket.
+      // A branch with a single bucket is replaced by that bucket.
       if child.count == 1, case .bucket(let bucket) = child[0] {
         let tag = { (record: ObjectRecord) in RecordHash(of: record.reference, mask: mask).tag(level: level) }
         branch.put(.owning(bucket.takeUnretainedValue().retagged(tag)), at: index)
@@ -230,7 +232,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     return old
   }
 
-  /// Joins a bucket with the other half of the range that it was divided from, and so on, as long as they are few.
+  /// Joins a bucket with the other half of the range that it was divided from, and so on, while they have few records.
   private func merge(around index: Int) {
     var index = index
     while let low = lowerHalf(of: index), case .bucket(let left) = self[low], case .bucket(let right) = self[low + 1] {
@@ -241,8 +243,8 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
     }
   }
 
-  /// The index of the lower of two halves, one of which is the child at `index`; nil where the other is divided itself,
-  /// and where there is none.
+  /// Returns the index of the lower of two halves, one of which is the child at `index`; nil if the other half is
+  /// divided itself, or does not exist.
   func lowerHalf(of index: Int) -> Int? {
     let slots = slots(at: index)
     guard slots.count < 64 else { return nil }
@@ -256,14 +258,14 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
 
   typealias Entries = Slice<UnsafeBufferPointer<RecordTree.Entry>>
 
-  /// A branch of this level over records whose hashes agree in the levels above.
+  /// Creates a branch of this level over records whose hashes agree in the levels above.
   static func make(of entries: Entries, level: Int) -> RecordBranch {
     var children: [(slot: Int, node: RecordNode)] = []
     addNodes(of: entries, slots: 0..<64, level: level, to: &children)
     return make(over: children)
   }
 
-  /// Adds the children that have some slots: one, or those of both halves.
+  /// Adds the children for a range of slots: a single one, or those of both halves.
   private static func addNodes(
     of entries: Entries, slots: Range<Int>, level: Int, to children: inout [(slot: Int, node: RecordNode)]
   ) {
@@ -281,7 +283,7 @@ final class RecordBranch: ManagedBuffer<RecordBranchHeader, RecordNode> {
 }
 
 extension RecordBranch.Entries {
-  /// Where those end that are before something, which all come first.
+  /// Returns the index after the last entry for which `isBefore` returns true; all of these must come first.
   fileprivate func boundary(_ isBefore: (RecordTree.Entry) -> Bool) -> Int {
     var (low, high) = (startIndex, endIndex)
     while low < high {
@@ -292,25 +294,25 @@ extension RecordBranch.Entries {
   }
 }
 
-/// Which slots of a `RecordBranch` its children begin at, and how many it has room for.
+/// The slots at which the children of a `RecordBranch` begin, and its capacity.
 struct RecordBranchHeader {
   /// A bit for each slot at which a child begins: the first is always set.
   var starts: UInt64
   let capacity: Int
 }
 
-/// What stands in a branch: a bucket, or a branch of the next level. The branch counts as one owner of it.
+/// A child of a branch: a bucket, or a branch of the next level. The branch counts as one owner of it.
 ///
-/// Unmanaged, so that a lookup counts no references on its way down: each would be written by every thread that reads.
-/// It may be read as long as the branch above is held; `RecordBranch` alone retains and releases.
+/// Unmanaged, so that a lookup counts no references on its way down: every reading thread would write each of them. It
+/// may be read while the branch above is retained; only `RecordBranch` retains and releases it.
 enum RecordNode {
   case bucket(Unmanaged<RecordBucket>)
   case branch(Unmanaged<RecordBranch>)
 
-  /// A node that a branch is to own.
+  /// Returns a node for a branch, with a reference that the branch will own.
   static func owning(_ bucket: RecordBucket) -> RecordNode { .bucket(.passRetained(bucket)) }
 
-  /// A node that a branch is to own.
+  /// Returns a node for a branch, with a reference that the branch will own.
   static func owning(_ branch: RecordBranch) -> RecordNode { .branch(.passRetained(branch)) }
 
   /// Adds an owner.
@@ -321,7 +323,7 @@ enum RecordNode {
     }
   }
 
-  /// Takes an owner away.
+  /// Removes an owner.
   fileprivate func release() {
     switch self {
     case .bucket(let bucket): bucket.release()

@@ -1,23 +1,25 @@
-/// Records at the end of a way through a `RecordTree`, in one piece of memory: 16 bits of the hash of each, its tag,
-/// and behind these a word for each. Tags are compared before a reference is looked at, and a bucket is divided by
-/// them: neither reads a record that it does not need, which would seldom be in a cache. They come first because they
-/// are beside the header there, mostly in one line of a cache.
+/// Records at the end of a path through a `RecordTree`, in one allocation: a tag of 16 bits of the hash for each,
+/// followed by a word for each.
 ///
-/// One with several owners is never changed: what changes a bucket takes it `inout` and copies it first where it is
+/// Tags are compared before references, and a bucket is divided by tags: neither reads a record that it does not need,
+/// which would seldom be in a cache. Tags come first because there they are next to the header, mostly in the same
+/// cache line.
+///
+/// A bucket with several owners is never mutated: mutating functions take it `inout`, and copy it first if it is
 /// shared.
 final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
-  /// The most records of a bucket that can be divided. With more a node has less of the memory, and a change of a
-  /// shared one counts more references.
+  /// The maximum number of records in a bucket that can be divided. With a higher limit, nodes take a smaller part of
+  /// the memory, and the change of a shared bucket counts more references.
   static let limit = 16
-  /// Two halves that have no more than this together become one again: less than `limit`, so that a bucket at the limit
-  /// does not swing.
+  /// Two halves with at most this many records together are joined again: less than `limit`, so that a bucket at the
+  /// limit does not alternate.
   static let mergeLimit = 8
 
   private typealias Header = UnsafeMutablePointer<RecordBucketHeader>
   private typealias Records = UnsafeMutablePointer<ObjectRecord>
   private typealias Tags = UnsafeMutablePointer<UInt16>
 
-  /// An empty bucket.
+  /// Creates an empty bucket.
   static func make(capacity: Int) -> RecordBucket {
     let buffer = create(minimumCapacity: tagWords(of: capacity) + capacity) { _ in
       RecordBucketHeader(count: 0, capacity: Int32(capacity))
@@ -25,7 +27,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     return unsafeDowncast(buffer, to: RecordBucket.self)
   }
 
-  /// A bucket of records below a branch of a level.
+  /// Creates a bucket of records below a branch of a level.
   static func make(of entries: RecordBranch.Entries, level: Int) -> RecordBucket {
     let bucket = make(capacity: room(for: entries.count))
     for entry in entries { bucket.add(entry.record, entry.hash.tag(level: level)) }
@@ -36,7 +38,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     _ = withMemory { header, records, _ in records.deinitialize(count: Int(header.pointee.count)) }
   }
 
-  /// How many words the tags of so many records take: four are as long as a record.
+  /// Returns the number of words for the tags of this many records: four tags are as long as a record.
   private static func tagWords(of capacity: Int) -> Int { (capacity + 3) / 4 }
 
   private func withMemory<Result>(_ body: (Header, Records, Tags) -> Result) -> Result {
@@ -48,10 +50,10 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
 
   // MARK: Reading
 
-  /// How many records it has.
+  /// The number of records.
   var count: Int { withMemory { header, _, _ in Int(header.pointee.count) } }
 
-  /// For how many it has room.
+  /// The number of records for which there is room.
   var room: Int { withMemory { header, _, _ in Int(header.pointee.capacity) } }
 
   /// The record at a position.
@@ -62,7 +64,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     }
   }
 
-  /// Where the record of a reference is; nil where there is none.
+  /// Returns the position of the record of a reference, or nil if there is none.
   func position(of reference: Reference, tag: UInt16) -> Int? {
     withMemory { header, records, tags in
       let count = Int(header.pointee.count)
@@ -73,7 +75,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     }
   }
 
-  /// The record of a reference; nil where there is none.
+  /// Returns the record of a reference, or nil if there is none.
   func record(_ reference: Reference, tag: UInt16) -> ObjectRecord? {
     withMemory { header, records, tags in
       let count = Int(header.pointee.count)
@@ -84,12 +86,12 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     }
   }
 
-  /// The tag of the record at a position.
+  /// Returns the tag of the record at a position.
   func tag(at position: Int) -> UInt16 { withMemory { _, _, tags in tags[position] } }
 
   // MARK: Changing
 
-  /// Puts a record in the place of one; gives that.
+  /// Replaces the record at a position. Returns the previous one.
   static func replace(at position: Int, with record: ObjectRecord, in bucket: inout RecordBucket) -> ObjectRecord {
     makeUnique(&bucket)
     return bucket.withMemory { _, records, _ in
@@ -116,7 +118,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     bucket.add(record, tag)
   }
 
-  /// Takes a record away; gives it. The last one takes its place.
+  /// Removes the record at a position, where the last one takes its place. Returns the removed record.
   static func remove(at position: Int, from bucket: inout RecordBucket) -> ObjectRecord {
     makeUnique(&bucket)
     let record = bucket.withMemory { header, records, tags in
@@ -153,7 +155,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     }
   }
 
-  /// The same records with other tags.
+  /// Returns the same records with other tags.
   func retagged(_ tag: (ObjectRecord) -> UInt16) -> RecordBucket {
     let copy = copy(capacity: Self.room(for: count))
     copy.withMemory { header, records, tags in
@@ -162,14 +164,14 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     return copy
   }
 
-  /// The records of two in one.
+  /// Returns a bucket with the records of both.
   func joined(with other: RecordBucket) -> RecordBucket {
     let bucket = copy(capacity: Self.room(for: count + other.count))
     for position in 0..<other.count { bucket.add(other[position], other.tag(at: position)) }
     return bucket
   }
 
-  /// Room for so many records, and for up to three more where the memory would be there anyway.
+  /// Returns the capacity for this many records, with up to three more that the allocation includes anyway.
   private static func room(for count: Int) -> Int { max(4, (count + 3) & ~3) }
 
   private static func makeUnique(_ bucket: inout RecordBucket) {
@@ -190,7 +192,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
     return copy
   }
 
-  /// Moves everything to an empty bucket, which is given back. Only for one owner.
+  /// Moves all records to an empty bucket, and returns that. Requires a single owner.
   private func emptied(into other: RecordBucket) -> RecordBucket {
     withMemory { header, records, tags in
       let count = Int(header.pointee.count)
@@ -216,7 +218,7 @@ final class RecordBucket: ManagedBuffer<RecordBucketHeader, ObjectRecord> {
   }
 }
 
-/// How many records a `RecordBucket` has, and how many it has room for.
+/// The number of records in a `RecordBucket`, and its capacity.
 struct RecordBucketHeader {
   var count: Int32
   let capacity: Int32

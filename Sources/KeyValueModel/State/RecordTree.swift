@@ -1,39 +1,38 @@
-/// The objects of an entity, found by their references: a hash trie of buckets of records.
+/// The objects of an entity by their references: a hash trie of buckets of records.
 ///
-/// Persistent: a copy costs O(1) and shares everything with the original. Looking one up costs O(log₆₄ n) steps and
-/// counts no references but the record's; a change copies as many nodes at the most, and none that has one owner.
-/// The records hold their references, so that an object takes a word, a tag and its share of the nodes: about 15
-/// bytes.
+/// Persistent: a copy costs O(1) and shares everything with the original. A lookup takes O(log₆₄ n) steps and counts no
+/// reference but the record's. A change copies at most as many nodes, and none that has a single owner. The records
+/// contain their references, so that an object takes a word, a tag and its share of the nodes: about 15 bytes.
 ///
-/// `@unchecked Sendable`: nodes that have more than one owner are never changed, and neither are records.
+/// `@unchecked Sendable`: nodes with more than one owner are never mutated, and neither are records.
 struct RecordTree: @unchecked Sendable {
-  /// Nil where there is nothing.
+  /// The top branch; nil if the tree is empty.
   private(set) var root: RecordBranch?
-  /// How many objects there are.
+  /// The number of objects.
   private(set) var count = 0
-  /// The bits of hashes that count.
+  /// The bits of hashes that are used.
   let hashMask: UInt64
 
-  /// An empty tree, which allocates nothing. Of the hashes it looks only at those bits that `hashMask` has: with few of
-  /// them many are equal, which must cost no more than time.
+  /// Creates an empty tree, which allocates nothing. Only the bits of `hashMask` are used of hashes: with few of them
+  /// many hashes are equal, which must cost only time.
   init(hashMask: UInt64 = .max) {
     self.init(root: nil, count: 0, hashMask: hashMask)
   }
 
-  /// A tree of so many objects below a root.
+  /// Creates a tree of `count` objects below a root.
   private init(root: RecordBranch?, count: Int, hashMask: UInt64) {
     self.root = root
     self.count = count
     self.hashMask = hashMask
   }
 
-  /// The way to the object of this name, whether or not there is one.
+  /// Returns the hash of a reference, which leads to its object if that exists.
   func hash(of reference: Reference) -> RecordHash { RecordHash(of: reference, mask: hashMask) }
 
-  /// The object of this name, nil where there is none.
+  /// The object with this reference, or nil if it does not exist.
   subscript(reference: Reference) -> ObjectRecord? { self[reference, hash(of: reference)] }
 
-  /// The same, where the hash is known.
+  /// The object with this reference, whose hash the caller knows.
   subscript(reference: Reference, hash: RecordHash) -> ObjectRecord? {
     guard let root else { return nil }
     return withExtendedLifetime(root) {
@@ -48,14 +47,15 @@ struct RecordTree: @unchecked Sendable {
     }
   }
 
-  /// Puts an object in the place of the one of its name; gives that, nil where there was none.
+  /// Replaces the object with the same reference, or adds the object. Returns the previous one, or nil if there was
+  /// none.
   @discardableResult
   mutating func update(_ record: ObjectRecord) -> ObjectRecord? { update(record, hash(of: record.reference)) }
 
-  /// The same, where the hash of its name is known.
+  /// Replaces or adds an object, of whose reference the caller knows the hash.
   @discardableResult
   mutating func update(_ record: ObjectRecord, _ hash: RecordHash) -> ObjectRecord? {
-    // Taken out meanwhile: with a second owner each branch would be copied.
+    // Moved out meanwhile: with a second owner each branch would be copied.
     var branch = root.take() ?? .make(over: .owning(RecordBucket.make(capacity: 4)))
     let old = RecordBranch.update(record, hash, mask: hashMask, level: 0, in: &branch)
     root = branch
@@ -63,14 +63,14 @@ struct RecordTree: @unchecked Sendable {
     return old
   }
 
-  /// Changes the object of this name, in place as far as there is no other owner; says whether there is one.
+  /// Changes the object with this reference, in place where it has no other owner. Returns false if it does not exist.
   mutating func change(_ reference: Reference, _ change: (inout ObjectRecord) -> Void) -> Bool {
     guard var branch = root.take() else { return false }
     defer { root = branch }
     return RecordBranch.change(reference, hash(of: reference), level: 0, in: &branch, change)
   }
 
-  /// Takes the object of this name away; gives it, nil where there was none.
+  /// Removes the object with this reference. Returns it, or nil if it does not exist.
   @discardableResult
   mutating func remove(_ reference: Reference) -> ObjectRecord? {
     let hash = hash(of: reference)
@@ -83,13 +83,13 @@ struct RecordTree: @unchecked Sendable {
 }
 
 extension RecordTree: Sequence {
-  /// Every object with its name, in no order.
+  /// Returns an iterator over the objects with their references, in no particular order.
   func makeIterator() -> Iterator { Iterator(root) }
 
-  /// How many there are.
+  /// The number of objects.
   var underestimatedCount: Int { count }
 
-  /// The names of all objects, in no order. O(n).
+  /// The references of all objects, in no particular order. O(n).
   var references: [Reference] {
     var references: [Reference] = []
     references.reserveCapacity(count)
@@ -97,9 +97,9 @@ extension RecordTree: Sequence {
     return references
   }
 
-  /// Goes through the objects of a tree.
+  /// An iterator over the objects of a tree.
   struct Iterator: IteratorProtocol {
-    /// The branches on the way to the bucket, each with the index of the child that comes after it.
+    /// The branches on the path to the bucket, each with the index of its next child.
     private var path: [(branch: RecordBranch, next: Int)] = []
     private var bucket: RecordBucket?
     private var position = 0
@@ -108,7 +108,7 @@ extension RecordTree: Sequence {
       if let root { path.append((root, 0)) }
     }
 
-    /// The next object.
+    /// Returns the next object.
     mutating func next() -> (key: Reference, value: ObjectRecord)? {
       while true {
         if let bucket, position < bucket.count {
@@ -144,12 +144,12 @@ extension RecordTree: Sequence {
 // MARK: - Building
 
 extension RecordTree {
-  /// A record with the way to it, which is worked out while the record is in a cache.
+  /// A record with its hash, which is computed while the record is in a cache.
   struct Entry: HashOrdered {
     let hash: RecordHash
     let record: ObjectRecord
 
-    /// A record of a tree whose hashes all count.
+    /// Creates the entry of a record; without `mask` all bits of hashes are used.
     init(_ record: ObjectRecord, mask: UInt64 = .max) {
       hash = RecordHash(of: record.reference, mask: mask)
       self.record = record
@@ -158,10 +158,10 @@ extension RecordTree {
     var order: UInt64 { hash.bits }
   }
 
-  /// A tree of records, which come with their hashes and in the order of these. O(n): each node is made once, and no
-  /// record is looked at, which would seldom be in a cache, unless its hash is another's, too.
+  /// Creates a tree of records, given with their hashes and in the order of these.
   ///
-  /// Throws the name of a record that is there twice.
+  /// O(n): each node is made once, and a record, which would seldom be in a cache, is read only if another has the same
+  /// hash. Throws the reference of a record that occurs twice.
   init(sorted entries: [Entry], hashMask: UInt64 = .max) throws(Repetition) {
     try Self.check(entries)
     let root = entries.withUnsafeBufferPointer { entries in
@@ -170,7 +170,7 @@ extension RecordTree {
     self.init(root: root, count: entries.count, hashMask: hashMask)
   }
 
-  /// That two records have one name.
+  /// The error that two records have the same reference.
   struct Repetition: Error {
     let reference: Reference
   }
@@ -186,15 +186,15 @@ extension RecordTree {
   }
 }
 
-/// The way to a record through a `RecordTree`: the hash of its reference, 6 bits of it for each level, from the top.
+/// The path to a record through a `RecordTree`: the hash of its reference, with 6 bits for each level from the top.
 ///
-/// It is Swift's `Hasher`, seeded anew in each process: nobody can choose ids that fall together, and the order of a
-/// tree differs from run to run.
+/// It comes from Swift's `Hasher`, which is seeded anew in each process: clients cannot choose ids with colliding
+/// hashes, and the order of a tree differs from run to run.
 struct RecordHash {
-  /// All of it; a tree has its records in the order of these numbers.
+  /// All bits; a tree has its records in the order of these numbers.
   fileprivate let bits: UInt64
 
-  /// The hash of a reference, with those bits alone that `mask` has.
+  /// Creates the hash of a reference, with only the bits that `mask` has.
   init(of reference: Reference, mask: UInt64) {
     bits = UInt64(truncatingIfNeeded: reference.hashValue) & mask
   }
@@ -202,27 +202,28 @@ struct RecordHash {
   /// The last level that has bits of its own.
   static let lastLevel = 9
 
-  /// Which of the 64 slots of a branch at this level it belongs to.
+  /// Returns the slot, of the 64 of a branch at this level.
   func slot(level: Int) -> Int { Self.slot(of: tag(level: level)) }
 
-  /// What tells records of a bucket below a branch of this level apart: the bits of the slot, and the ten behind them.
+  /// Returns the tag in a bucket below a branch of this level: the bits of the slot, and the ten bits after them.
   func tag(level: Int) -> UInt16 { UInt16(truncatingIfNeeded: (bits &<< UInt64(6 * level)) &>> 48) }
 
-  /// The slot that a tag begins with.
+  /// Returns the slot that a tag begins with.
   static func slot(of tag: UInt16) -> Int { Int(tag >> 10) }
 }
 
-/// An element that has its place by a hash.
+/// An element that is ordered by a hash.
 protocol HashOrdered {
-  /// The hash: what comes first is less.
+  /// The hash; elements with lower ones come first.
   var order: UInt64 { get }
 }
 
 extension Array where Element: HashOrdered {
-  /// The elements of some lists in the order of their hashes; those of equal hashes in no order. O(n), as hashes are
-  /// spread evenly.
+  /// Returns the elements of some lists in the order of their hashes, in no particular order among equal ones. O(n),
+  /// since hashes are distributed evenly.
   ///
-  /// They are shared out by the first bits of the hashes, so that what is then sorted fits into the nearest cache.
+  /// The elements are first distributed by the leading bits of their hashes, so that each part that is then sorted fits
+  /// into the nearest cache.
   static func joined(inHashOrder lists: [[Element]]) -> [Element] {
     let count = lists.reduce(0) { $0 + $1.count }
     let shift = UInt64(64 - shareBits(of: count))
@@ -253,8 +254,8 @@ extension Array where Element: HashOrdered {
     }
   }
 
-  /// By how many bits so many elements are shared out: to about 64 a share, and to no more shares than a cache has
-  /// lines for.
+  /// Returns the number of bits by which this many elements are distributed: into parts of about 64, and into no more
+  /// parts than a cache has lines.
   private static func shareBits(of count: Int) -> Int {
     Swift.min(12, Swift.max(1, (count / 64).leadingZeroBitCount.distance(to: Int.bitWidth)))
   }

@@ -1,26 +1,25 @@
 import HashTreeCollections
 
-/// The relationships without an inverse that name each object: what a deletion has to look for. Persistent, as the
-/// state is.
+/// The relationships without an inverse that name each object, for deletions. Persistent, as the state is.
 ///
-/// Most are to-ones. Of these no more is kept than a hash of what each names, beside who names it: the names are in the
-/// records, where a deletion looks, and a million links take 30 MB and not 80.
+/// Most are to-one relationships. For these only a hash of the target is stored besides the source: a deletion reads
+/// the target itself from the records, so that a million links take 30 MB instead of 80.
 package struct Referrers: Sendable {
-  /// A relationship of another object that names an object, and that the object has no inverse of.
+  /// A relationship of another object that names an object which has no inverse of it.
   struct Referrer: Hashable, Sendable {
     let object: Reference
     let storage: Int
   }
 
-  /// The to-ones.
+  /// The to-one relationships.
   private var links = RankedTree<LinkOrder>()
-  /// The collections, by the objects that are among their members.
+  /// The collections, by the objects among their members.
   private var collections: TreeDictionary<Reference, TreeSet<Referrer>> = [:]
 
-  /// No relationships.
+  /// Creates an index without relationships.
   init() {}
 
-  /// Those of all objects of a state, which were read in blocks.
+  /// Creates the index of all objects of a state, which were read in blocks.
   init(of blocks: [StateBlock]) {
     for block in blocks {
       for (referrer, list) in block.collections {
@@ -32,7 +31,7 @@ package struct Referrers: Sendable {
     self.links = RankedTree(sorted: links)
   }
 
-  /// Brings links of the same place into the order that a tree wants.
+  /// Sorts links with the same place into the order of the tree.
   private static func sortEqualPlaces(of links: inout [Link]) {
     var first = 0
     for index in links.indices where index + 1 == links.count || links[index + 1].place != links[first].place {
@@ -41,7 +40,7 @@ package struct Referrers: Sendable {
     }
   }
 
-  /// The relationships that name `target`, in order. `names` says whether a to-one of an object does.
+  /// Returns the relationships that name `target`, in order. `names` returns true if a to-one relationship names it.
   func naming(_ target: Reference, names: (Referrer) -> Bool) -> [Referrer] {
     var found = collections[target].map(Array.init) ?? []
     let first = Link.first(to: target)
@@ -52,7 +51,7 @@ package struct Referrers: Sendable {
     return found.sorted { ($0.object, $0.storage) < ($1.object, $1.storage) }
   }
 
-  /// Notes members that came to, and went from, a collection without inverse.
+  /// Notes members that were inserted into, and removed from, a collection without an inverse.
   mutating func update(
     _ source: Reference, storage: Int, removed: some Sequence<Value>, inserted: some Sequence<Value>
   ) {
@@ -61,8 +60,8 @@ package struct Referrers: Sendable {
     for case .reference(let target) in inserted { collections[target, default: []].insert(referrer) }
   }
 
-  /// Notes what an object names now and did not before, and the reverse. The members of a collection that it has before
-  /// and after are not looked at.
+  /// Notes which references of an object are new or gone. The members of a collection that exists before and after are
+  /// not compared.
   mutating func update(_ source: Reference, _ entity: Entity, from old: ObjectRecord?, to new: ObjectRecord?) {
     for storage in entity.referenceStorage {
       let before = old?.values[storage] ?? .null
@@ -86,9 +85,10 @@ package struct Referrers: Sendable {
 }
 
 extension Referrers {
-  /// A to-one that names an object. It names no other meanwhile: so it is one link, whatever else has the same hash.
+  /// A to-one relationship that names an object. It names only one at a time, so it is one link even if hashes are
+  /// equal.
   struct Link: HashOrdered {
-    /// The hash of the target, and behind it where the relationship is stored.
+    /// The hash of the target, followed by the storage index of the relationship.
     fileprivate let place: UInt64
     fileprivate let source: Reference
 
@@ -101,7 +101,7 @@ extension Referrers {
       self.source = source
     }
 
-    /// What comes before all links to an object.
+    /// Returns a link that comes before all links to an object.
     fileprivate static func first(to target: Reference) -> Link { Link(to: target, from: target, -1) }
 
     var order: UInt64 { place }
@@ -111,7 +111,7 @@ extension Referrers {
     fileprivate var referrer: Referrer { Referrer(object: source, storage: Int(place & 0xFFFF_FFFF) - 1) }
   }
 
-  /// By the hashes of targets, and then whatever makes a difference.
+  /// The order by the hashes of targets, then by all that distinguishes links.
   private enum LinkOrder: RankedOrder {
     static func precedes(_ left: Link, _ right: Link) -> Bool {
       left.place != right.place ? left.place < right.place : left.source < right.source

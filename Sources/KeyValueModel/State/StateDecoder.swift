@@ -1,22 +1,22 @@
-/// Makes a state of the blocks that `StateEncoder` wrote, which may come in any order.
+/// Makes a state from the blocks that `StateEncoder` wrote, in any order.
 ///
-/// `block(of:schema:)` reads a block and needs nothing else, so that many threads can read blocks, and `insert` takes
-/// what they have read, one after the other.
+/// `block(of:schema:)` reads a block independently, so that many threads can read blocks; `insert` adds the results,
+/// one after the other.
 package struct StateDecoder: Sendable {
   private let schema: Schema
   private var blocks: [StateBlock] = []
-  /// How many objects have been added.
+  /// The number of objects that have been added.
   package private(set) var count = 0
 
-  /// A reader of blocks of a state of this schema.
+  /// Creates a decoder of blocks of a state with this schema.
   package init(schema: Schema) {
     self.schema = schema
   }
 
-  /// The objects of a block. O(n) in its length.
+  /// Returns the objects of a block. O(n) in its length.
   ///
-  /// Throws where the text is not what an encoder writes, and where the entities and keys are not those of the schema
-  /// or hold something else. Whether relationships fit together is not looked at.
+  /// Throws if the text is not the output of an encoder, or if its entities and keys, or the types of their values,
+  /// differ from the schema. Whether relationships are consistent is not checked.
   package static func block(of bytes: [UInt8], schema: Schema) throws(StoredTextError) -> StateBlock {
     try bytes.withUnsafeBufferPointer { buffer throws(StoredTextError) in
       var reader = StateBlockReader(buffer, schema: schema)
@@ -24,17 +24,17 @@ package struct StateDecoder: Sendable {
     }
   }
 
-  /// Adds objects that were read from a block.
+  /// Adds the objects of a block.
   package mutating func insert(_ block: StateBlock) {
     blocks.append(block)
     count += block.count
   }
 
-  /// What `finish` takes: half of its work, which another thread can do meanwhile.
+  /// Returns the referrers that `finish` takes: half of its work, which another thread can do meanwhile.
   package func referrers() -> Referrers { Referrers(of: blocks) }
 
-  /// The state of all objects that were added; throws where one is there twice. `referrers` gives what the function of
-  /// that name makes of them; nil is for the caller's thread to make it.
+  /// Returns the state of all added objects; throws if one occurs twice. `referrers` returns the result of the function
+  /// of that name; if it is nil, the calling thread computes it.
   package consuming func finish(
     referrers: (() -> Referrers)? = nil
   ) throws(StoredTextError) -> ModelState {
@@ -43,20 +43,20 @@ package struct StateDecoder: Sendable {
   }
 }
 
-/// The objects of a block, with what their state needs to know of each: it is worked out where the block is read, by
-/// many threads, and while the objects are in a cache.
+/// The objects of a block, with what their state needs of each: it is computed when the block is read, by many threads,
+/// and while the objects are in a cache.
 package struct StateBlock: Sendable {
-  /// The objects of each entity that the block has some of, entities by their indexes.
+  /// The objects of each entity in the block, by the index of the entity.
   let extents: [(entity: Int, entries: [RecordTree.Entry])]
-  /// The to-ones without an inverse.
+  /// The to-one relationships without an inverse.
   let links: [Referrers.Link]
-  /// The collections without an inverse, and their members.
+  /// The collections without an inverse, with their members.
   let collections: [(referrer: Referrers.Referrer, members: MemberList)]
 
   /// The bytes of memory that the objects take.
   let memoryBytes: Int
 
-  /// What the records of a block come to.
+  /// Creates a block from its records.
   fileprivate init(_ records: [ObjectRecord]) {
     var extents: [(entity: Int, entries: [RecordTree.Entry])] = []
     var links: [Referrers.Link] = []
@@ -84,7 +84,7 @@ package struct StateBlock: Sendable {
     self.collections = collections
   }
 
-  /// How many objects there are.
+  /// The number of objects.
   package var count: Int { extents.reduce(0) { $0 + $1.entries.count } }
 }
 
@@ -93,7 +93,7 @@ private struct StateBlockReader {
   private var parser: StoredTextParser
   private let schema: Schema
   private var objects: [ObjectRecord] = []
-  /// The values of the object under way: kept, so that not every object allocates a list for them.
+  /// The values of the current object, reused so that not every object allocates a list for them.
   private var values: [Value] = []
 
   init(_ bytes: UnsafeBufferPointer<UInt8>, schema: Schema) {
@@ -101,7 +101,7 @@ private struct StateBlockReader {
     self.schema = schema
   }
 
-  /// The objects of the block.
+  /// Returns the objects of the block.
   mutating func read() throws(JSONError) -> [ObjectRecord] {
     try parser.expect("[")
     repeat { try readEntity() } while parser.takes(",")
@@ -128,7 +128,7 @@ private struct StateBlockReader {
     try parser.expect("]")
   }
 
-  /// The stored keys, which must be those of the schema in its order.
+  /// Returns the stored keys, which must be those of the schema in its order.
   private mutating func readKeys(of entity: Entity) throws(JSONError) -> [(name: String, column: StoredColumn)] {
     let start = parser.position
     let names = try parser.parseList { parser throws(JSONError) in try parser.parseQuoted() }
@@ -170,7 +170,7 @@ private struct StateBlockReader {
         farRevision: farRevision))
   }
 
-  /// The revision that last set a key, and the one that last set a key that is read from afar.
+  /// Returns the revision that last set a key, and the one that last set a key that other objects' computed keys read.
   private mutating func readRevisions() throws(JSONError) -> (Revision, Revision) {
     guard parser.takes("[") else {
       let revision = try parser.parseUnsigned()
@@ -185,7 +185,7 @@ private struct StateBlockReader {
 }
 
 extension JSONParser where Dialect == StoredJSON {
-  /// A value of a column, `name` being its key's.
+  /// Parses a value of a column; `name` is that of its key.
   fileprivate mutating func parseValue(of column: StoredColumn, named name: String) throws(JSONError) -> Value {
     switch column {
     case .attribute(let type): return try parseValue(of: type, named: name, orNull: true)

@@ -1,31 +1,32 @@
 /// Writes the objects of a state as blocks of text, each of which can be read on its own.
 ///
 /// A block is a JSON array with an element for each entity that it has objects of: the entity, the names of its stored
-/// keys, and for each object its id, the revision that last set a key, the revision that made it, and the values of the
-/// keys: `[["Account",["balance","owner"],[["1",12,3,100.0,"Person/7"],…]],…]`. Where it was another revision that last
-/// set a key that computed keys of other objects read, there are both: `["1",[12,9],3,…]`. Behind the values stands the
-/// lease of an object that has one. Objects come in the order of the schema's entities and of their references, so that
-/// the same state makes the same blocks.
+/// keys, and for each object its id, the revision that last set a key, the revision that created it, and the values of
+/// the keys: `[["Account",["balance","owner"],[["1",12,3,100.0,"Person/7"],…]],…]`. If another revision last set a key
+/// that computed keys of other objects read, both are given: `["1",[12,9],3,…]`. The lease of an object that has one
+/// follows the values. Objects are in the order of the schema's entities and of their references, so that equal states
+/// make equal blocks.
 package struct StateEncoder: Sendable {
   private let state: ModelState
   private let blockBytes: Int
   private let keepsFarRevisions: Bool
-  /// The entity under way, by its index, and what is left of its objects.
+  /// The index of the current entity; `references` has its remaining objects.
   private var entity = 0
   private var references: ArraySlice<Reference> = []
   private var isEntityBegun = false
 
-  /// A writer of the state's objects. A block ends with the object with which it reaches `blockBytes`; one with very
-  /// long values is not divided. Without `keepsFarRevisions` the blocks are what an earlier version made, to be
-  /// compared with those.
+  /// Creates an encoder of the state's objects.
+  ///
+  /// A block ends with the object with which it reaches `blockBytes`; an object with very long values is not divided.
+  /// Without `keepsFarRevisions` the blocks are those of an earlier version, for comparison.
   package init(_ state: ModelState, blockBytes: Int = 1 << 16, keepsFarRevisions: Bool = true) {
     self.state = state
     self.blockBytes = blockBytes
     self.keepsFarRevisions = keepsFarRevisions
   }
 
-  /// The next block, nil when all objects are written. O(n) in its length; the first of an entity's also sorts the
-  /// references of all its objects.
+  /// Returns the next block, or nil if all objects are written. O(n) in its length; the first block of an entity also
+  /// sorts the references of all its objects.
   package mutating func nextBlock() -> [UInt8]? {
     var bytes: [UInt8] = []
     while bytes.count < blockBytes, findObjects() {
@@ -38,7 +39,7 @@ package struct StateEncoder: Sendable {
     return bytes
   }
 
-  /// Goes on to an entity that has objects to be written; says whether there is one.
+  /// Advances to an entity with objects left to write. Returns false if there is none.
   private mutating func findObjects() -> Bool {
     while references.isEmpty {
       if isEntityBegun { entity += 1 }
@@ -58,7 +59,7 @@ package struct StateEncoder: Sendable {
     bytes.appendComma()
     let columns = entity.storedKeys.map(StoredColumn.init)
     var isFirst = true
-    // At least one, however much stands before it: a block that had none would not be the last.
+    // Writes at least one object, however long the block is: a block without one would not be the last.
     while isFirst || bytes.count < blockBytes, let reference = references.popFirst() {
       guard let record = state.record(reference) else { continue }
       bytes.append(UInt8(ascii: isFirst ? "[" : ","))
@@ -94,15 +95,15 @@ package struct StateEncoder: Sendable {
   }
 }
 
-/// What a stored key holds, and with that how its values are written: in the type of the key where that says enough, so
-/// that a to-one is a string and a to-many an array.
+/// The type of a stored key, which determines how its values are written: without their own type if the key's says
+/// enough, so that a to-one is a string and a to-many an array.
 enum StoredColumn {
   case attribute(AttributeType)
   case toOne
   case objects(isOrdered: Bool)
   case values(isOrdered: Bool, AttributeType)
 
-  /// The column of a stored key.
+  /// Creates the column of a stored key.
   init(_ key: Key) {
     switch key.kind {
     case .attribute(let attribute): self = .attribute(attribute.type)

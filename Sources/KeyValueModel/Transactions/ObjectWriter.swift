@@ -445,7 +445,7 @@ struct ObjectWriter: ~Copyable {
     place.error(.invalidValue, "\(value.json) is a member of '\(place.key.name)' already; members are unique")
   }
 
-  // MARK: Members: what becomes one, and what a collection is after some were made in place
+  // MARK: New members, and collections after members were made in place
 
   /// Returns the members as values. Creates the objects to be made in place, without the keys that the inverse will
   /// set.

@@ -20,7 +20,7 @@ struct StateEditor: ~Copyable {
   /// The objects that were deleted.
   private var deleted: Set<Reference> = []
 
-  // The operation under way.
+  // The current operation.
   private var written = RecordLog()
   private var changes = StepChanges()
   /// The objects that it created: their collections had no value before, even if they begin without members.

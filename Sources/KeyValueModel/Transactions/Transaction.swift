@@ -25,7 +25,7 @@ public struct Transaction: Sendable {
   }
 }
 
-// MARK: - Before the writer has it
+// MARK: - Preparation before the single writer
 
 extension Transaction {
   /// Checks the values of attributes, writes the text for the journal, and applies JSON Patches to the objects as they

@@ -237,7 +237,7 @@ struct WriteInquiry {
     } else {
       guard !isReadable(reference, in: former) else { return }
     }
-    throw ModelError(.unknownObject, "there is no object \(reference)", object: reference)
+    throw ModelError(.unknownObject, "object \(reference) does not exist", object: reference)
   }
 
   private mutating func isReadable(_ reference: Reference, in former: some ObjectReader) -> Bool {
@@ -432,7 +432,7 @@ struct WriteInquiry {
     }
     for case .reference(let target) in found where !isReadable(target, in: former) {
       throw ModelError(
-        .invalidValue, "'\(key.name)': there is no object \(target)", object: change.object, keyPath: key.name,
+        .invalidValue, "'\(key.name)': object \(target) does not exist", object: change.object, keyPath: key.name,
         operation: index)
     }
   }

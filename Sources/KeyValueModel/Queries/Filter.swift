@@ -13,7 +13,7 @@ package struct Filter: Sendable {
     expression = try KeyExpression(text, of: entity, in: schema)
     guard expression.type == .attribute(.boolean) || expression.type == .attribute(.json) else {
       throw KeyExpression.Mistake(
-        line: 1, column: 1, message: "a filter is true or false, and this is \(expression.type.article)")
+        line: 1, column: 1, message: "a filter must be a boolean, not \(expression.type.article)")
     }
     equalities = expression.equalities(of: entity)
     bounds = expression.bounds(of: entity)

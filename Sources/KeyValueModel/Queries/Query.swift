@@ -128,7 +128,7 @@ package struct Query: Hashable, Sendable {
       } else if !paths.contains(where: { $0.text == name }) {
         paths.append(try schema.resolveObservable(name, from: entity))
         guard paths.count <= maximumPaths else {
-          throw ModelError(.malformedQuery, "keys has at most \(maximumPaths) key paths behind a key")
+          throw ModelError(.malformedQuery, "keys has more than \(maximumPaths) paths of several keys")
         }
       }
     }

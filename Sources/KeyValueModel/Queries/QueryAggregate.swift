@@ -39,7 +39,7 @@ package struct QueryAggregate: Hashable, Sendable {
     default:
       throw ModelError(
         .malformedQuery,
-        "aggregate: '\(text)' is none; there is @count, and @sum, @avg, @min and @max with a key path, as in @sum.size")
+        "aggregate: '\(text)' is unknown; use @count, or @sum, @avg, @min or @max with a key path, as in @sum.size")
     }
     if let path, let refusal = Self.refusal(function, path) {
       throw ModelError(.invalidValue, "aggregate: '\(text)' \(refusal)", keyPath: path.text)
@@ -62,8 +62,8 @@ package struct QueryAggregate: Hashable, Sendable {
     case (.minimum, .attribute(.string)), (.minimum, .attribute(.date)): nil
     case (.maximum, .attribute(.string)), (.maximum, .attribute(.date)): nil
     case (.minimum, _), (.maximum, _):
-      "takes numbers, strings and dates, and what stands behind it is \(path.type.article)"
-    default: "takes numbers, and what stands behind it is \(path.type.article)"
+      "takes numbers, strings and dates, but its key path leads to \(path.type.article)"
+    default: "takes numbers, but its key path leads to \(path.type.article)"
     }
   }
 

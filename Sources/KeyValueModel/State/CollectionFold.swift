@@ -191,10 +191,10 @@ package struct RunningFold: Sendable {
   private var total: FoldedValue {
     if fractions == 0, !isOverNumbers {
       if let integer = sum.integerSum { return .value(.integer(integer)) }
-      if isStrict { return .failure("the sum is over 64 bits") }
+      if isStrict { return .failure("the sum exceeds 64 bits") }
     }
     let total = sum.sum
-    return total.isFinite ? .value(.number(total)) : .failure("the sum is over the range of a double")
+    return total.isFinite ? .value(.number(total)) : .failure("the sum exceeds the range of a double")
   }
 }
 

@@ -93,7 +93,7 @@ extension JSONParser where Dialect == StoredJSON {
     let text = try parseQuoted()
     if text == "none" { return .unlimited }
     guard text.hasPrefix("stream="), let number = UInt64(text.dropFirst(7)) else {
-      throw error("'\(text)' is no lifetime")
+      throw error("'\(text)' is not a lifetime")
     }
     return .stream(number)
   }

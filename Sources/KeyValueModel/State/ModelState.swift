@@ -48,7 +48,7 @@ public struct ModelState: ObjectReader, Sendable {
       do throws(RecordTree.Repetition) {
         extents[index].objects = try RecordTree(sorted: entries)
       } catch {
-        throw StoredTextError(reason: "\(error.reference) is there twice", offset: 0)
+        throw StoredTextError(reason: "\(error.reference) occurs twice", offset: 0)
       }
       extents[index].version += UInt64(entries.count)
       guard !entity.indexedKeys.isEmpty else { continue }
@@ -77,7 +77,7 @@ public struct ModelState: ObjectReader, Sendable {
   public func requireRecord(_ reference: Reference) throws(ModelError) -> ObjectRecord {
     if let record = record(reference) { return record }
     _ = try schema.requireEntity(of: reference)
-    throw ModelError(.unknownObject, "there is no object \(reference)", object: reference)
+    throw ModelError(.unknownObject, "object \(reference) does not exist", object: reference)
   }
 
   /// Returns a number that grows whenever an object of the entity, or of one that extends it, is created or deleted:

@@ -138,8 +138,8 @@ public final class ReadingWork {
   package func check() throws(ModelError) {
     guard let stop else { return }
     switch stop {
-    case .steps: throw ModelError(.tooManySteps, "it takes more than \(limit) steps (request.steps) to work this out")
-    case .abandoned: throw ModelError(.tooManySteps, "nobody waits for the answer any more")
+    case .steps: throw ModelError(.tooManySteps, "the request takes more than \(limit) steps (request.steps)")
+    case .abandoned: throw ModelError(.tooManySteps, "the client no longer waits for the response")
     }
   }
 

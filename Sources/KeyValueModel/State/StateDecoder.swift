@@ -148,14 +148,14 @@ private struct StateBlockReader {
     let start = parser.position
     let id = try parser.parseQuoted()
     guard let reference = Reference(entity: entity.name, id: id) else {
-      throw JSONError(reason: "'\(id)' is no id", offset: start)
+      throw JSONError(reason: "'\(id)' is not an id", offset: start)
     }
     try parser.expect(",")
     let (revision, farRevision) = try readRevisions()
     try parser.expect(",")
     let createdAt = try parser.parseUnsigned()
     guard createdAt <= farRevision, farRevision <= revision else {
-      throw parser.error("\(reference) was changed before it was made")
+      throw parser.error("\(reference) was changed before it was created")
     }
     values.removeAll(keepingCapacity: true)
     for (name, column) in keys {
@@ -207,7 +207,7 @@ extension JSONParser where Dialect == StoredJSON {
     _ members: [Value], isOrdered: Bool, named name: String
   ) throws(JSONError) -> Value {
     let list = MemberList(members, isOrdered: isOrdered)
-    guard list.count == members.count else { throw error("'\(name)' has a member twice") }
+    guard list.count == members.count else { throw error("'\(name)' has a duplicate member") }
     return .members(list)
   }
 
@@ -221,7 +221,7 @@ extension JSONParser where Dialect == StoredJSON {
       return value
     case (_, .null) where orNull: return value
     default:
-      throw JSONError(reason: "'\(name)' wants \(type.article) and is \(value.kind)", offset: start)
+      throw JSONError(reason: "'\(name)' must be \(type.article), not \(value.kind)", offset: start)
     }
   }
 }

@@ -90,36 +90,36 @@ public struct Model: Sendable {
   private func check(_ precondition: Precondition) throws(ModelError) {
     switch precondition {
     case .impossible:
-      throw ModelError(.staleRevision, "what is written has no version that a condition could hold for")
+      throw ModelError(.staleRevision, "the target of the request has no version that a precondition could match")
     case .exists(let reference):
-      guard state.record(reference) != nil else { throw stale("\(reference) is not there", reference) }
+      guard state.record(reference) != nil else { throw stale("\(reference) does not exist", reference) }
     case .holds(let reference, let condition):
-      guard condition(state) else { throw stale("\(reference) is no longer what it was", reference) }
+      guard condition(state) else { throw stale("\(reference) has changed", reference) }
     case .absent(let reference):
-      guard state.record(reference) == nil else { throw stale("\(reference) is there already", reference) }
+      guard state.record(reference) == nil else { throw stale("\(reference) already exists", reference) }
     case .unchangedObject(let reference, let since):
       _ = try state.requireRecord(reference)
       guard since <= revision, state.revision(of: reference) <= since else {
-        throw stale("\(reference) is \(Self.other(than: since))", reference)
+        throw stale("\(reference) \(Self.other(than: since))", reference)
       }
     case .differs(let reference, let text, let revisions):
       guard let record = state.record(reference) else { return }
       let path = try text.map { text throws(ModelError) in try schema.resolve(text, from: record.entity) }
       let current = path.map { state.revision(of: reference, along: $0) } ?? state.revision(of: reference)
       guard !revisions.contains(current) else {
-        throw stale("\(reference) is what it was at revision \(current)", reference, text)
+        throw stale("\(reference) still matches revision \(current)", reference, text)
       }
     case .unchangedKeyPath(let reference, let text, let since):
       let path = try schema.resolve(text, from: state.requireRecord(reference).entity)
       guard since <= revision, state.revision(of: reference, along: path) <= since else {
-        throw stale("\(text) of \(reference) is \(Self.other(than: since))", reference, text)
+        throw stale("\(text) of \(reference) \(Self.other(than: since))", reference, text)
       }
     }
   }
 
   /// Describes a version other than that of revision `since`; 0 stands for versions that this store has never had.
   private static func other(than since: Revision) -> String {
-    since == 0 ? "another version than those that were named" : "no longer what it was at revision \(since)"
+    since == 0 ? "matches none of the given versions" : "does not match revision \(since)"
   }
 
   private func stale(_ detail: String, _ object: Reference, _ keyPath: String? = nil) -> ModelError {

@@ -41,7 +41,7 @@ struct ObjectPatch: Sendable {
     }
     guard case .object(let result) = application.document else {
       throw ModelError(
-        .invalidValue, "the patch makes \(application.document.kind) of the object", object: reference)
+        .invalidValue, "the patch turns the object into \(application.document.kind)", object: reference)
     }
     let changes = Self.changes(by: patch, of: record.entity, document, result)
     for name in changes.members.keys {

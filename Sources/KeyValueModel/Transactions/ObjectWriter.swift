@@ -30,7 +30,7 @@ struct ObjectWriter: ~Copyable {
 
   func requireAbsent(_ reference: Reference) throws(ModelError) {
     guard editor.state.record(reference) == nil else {
-      throw ModelError(.alreadyExists, "there is an object \(reference) already", object: reference)
+      throw ModelError(.alreadyExists, "object \(reference) already exists", object: reference)
     }
   }
 
@@ -201,7 +201,7 @@ struct ObjectWriter: ~Copyable {
         members.append(member)
       } else if toMany.isOrdered {
         throw ModelError(
-          .invalidValue, "\(member.json) is twice in '\(key.name)'; members are unique", object: reference,
+          .invalidValue, "\(member.json) occurs twice in '\(key.name)'; members must be unique", object: reference,
           keyPath: key.name)
       }
     }
@@ -262,7 +262,7 @@ struct ObjectWriter: ~Copyable {
     guard let record, case .toMany(let toMany) = record.entity.keys[index].kind,
       case .members(let list) = editor.state.value(of: record, owner, key: index)
     else {
-      throw ModelError(.notACollection, "'\(keyPath)' is no collection", object: reference, keyPath: keyPath)
+      throw ModelError(.notACollection, "'\(keyPath)' is not a collection", object: reference, keyPath: keyPath)
     }
     return CollectionPlace(
       owner: owner, index: index, key: record.entity.keys[index], toMany: toMany, list: list, keyPath: keyPath,
@@ -407,7 +407,7 @@ struct ObjectWriter: ~Copyable {
   ) throws(ModelError) -> [(index: Int, value: Value)] {
     try checkOrdered(place)
     guard indexes.count == values.count else {
-      throw place.error(.invalidValue, "there are \(indexes.count) places for \(values.count) members")
+      throw place.error(.invalidValue, "there are \(indexes.count) indexes for \(values.count) members")
     }
     try checkOnce(indexes, place)
     return zip(indexes, values).sorted { $0.0 < $1.0 }.map { (index: $0.0, value: $0.1) }
@@ -423,26 +423,26 @@ struct ObjectWriter: ~Copyable {
 
   private func checkOrdered(_ place: CollectionPlace) throws(ModelError) {
     guard !place.toMany.isOrdered else { return }
-    throw place.error(.indexOutOfRange, "'\(place.key.name)' is not ordered and has no places")
+    throw place.error(.indexOutOfRange, "'\(place.key.name)' is not ordered and has no indexes")
   }
 
   private func checkOnce(_ indexes: [Int], _ place: CollectionPlace) throws(ModelError) {
     var seen: Set<Int> = []
     for index in indexes {
-      guard index >= 0 else { throw place.error(.indexOutOfRange, "\(index) is no place") }
+      guard index >= 0 else { throw place.error(.indexOutOfRange, "index \(index) is negative") }
       guard seen.insert(index).inserted else {
-        throw place.error(.indexOutOfRange, "the place \(index) is named twice")
+        throw place.error(.indexOutOfRange, "index \(index) is given twice")
       }
     }
   }
 
   private static func outOfRange(_ index: Int, _ last: Int, _ place: CollectionPlace) -> ModelError {
-    let range = last < 0 ? "there are none" : "they go from 0 to \(last)"
-    return place.error(.indexOutOfRange, "\(index) is no place in '\(place.key.name)': \(range)")
+    let range = last < 0 ? "it has no members" : "indexes go from 0 to \(last)"
+    return place.error(.indexOutOfRange, "index \(index) is out of range for '\(place.key.name)': \(range)")
   }
 
   private static func isMember(_ value: Value, _ place: CollectionPlace) -> ModelError {
-    place.error(.invalidValue, "\(value.json) is a member of '\(place.key.name)' already; members are unique")
+    place.error(.invalidValue, "\(value.json) is already a member of '\(place.key.name)'; members must be unique")
   }
 
   // MARK: New members, and collections after members were made in place
@@ -459,7 +459,7 @@ struct ObjectWriter: ~Copyable {
           throw place.error(.invalidValue, "'\(place.key.name)' holds values, not objects")
         }
         guard editor.state.schema.entity(of: reference)?.isKind(of: destination) == true else {
-          throw place.error(.wrongEntity, "'\(place.key.name)' wants a \(destination), and \(reference) is none")
+          throw place.error(.wrongEntity, "'\(place.key.name)' must refer to a \(destination); \(reference) is not one")
         }
         try create(reference, body, heldBy: place.toMany.inverseIndex)
         values.append(.reference(reference))
@@ -495,7 +495,7 @@ struct ObjectWriter: ~Copyable {
     case .reference: return value
     case .string(let text):
       if let reference = Reference(text) { return .reference(reference) }
-      throw place.error(.invalidValue, "'\(text)' is no reference")
+      throw place.error(.invalidValue, "'\(text)' is not a reference")
     default: throw place.error(.invalidValue, "'\(place.key.name)' has references as members, not \(value.kind)")
     }
   }
@@ -508,7 +508,8 @@ struct ObjectWriter: ~Copyable {
     }
     guard mutation == .minus || mutation == .intersect else { return }
     for case .object(let reference, _) in members {
-      throw place.error(.invalidValue, "\(reference) cannot be made by '\(mutation.rawValue)', which adds no members")
+      throw place.error(
+        .invalidValue, "\(reference) cannot be created by '\(mutation.rawValue)', which adds no members")
     }
   }
 

@@ -93,7 +93,7 @@ public enum Operation: Sendable {
     case (.didChange, .text(let key), nil, nil): self = .didChange(object, key: key)
     case (.require, .revision(let revision), nil, nil): self = .require(object, revision)
     case (.lifetime, .lifetime(let lifetime), nil, nil): self = .lifetime(object, lifetime)
-    default: preconditionFailure("these are no operands of \(kind)")
+    default: preconditionFailure("these are not the operands of \(kind)")
     }
   }
 }

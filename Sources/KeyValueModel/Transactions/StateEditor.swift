@@ -217,19 +217,20 @@ struct StateEditor: ~Copyable {
     case .reference(let given): reference = given
     case .string(let text):
       guard let given = Reference(text) else {
-        throw invalid(.invalidValue, "'\(key.name)': '\(text)' is no reference")
+        throw invalid(.invalidValue, "'\(key.name)': '\(text)' is not a reference")
       }
       reference = given
-    default: throw invalid(.invalidValue, "'\(key.name)' wants a reference such as \"\(destination)/1\"")
+    default: throw invalid(.invalidValue, "'\(key.name)' must be a reference such as \"\(destination)/1\"")
     }
     guard let entity = state.schema.entity(of: reference) else {
-      throw invalid(.wrongEntity, "'\(key.name)' wants a \(destination); there is no entity '\(reference.entity)'")
+      throw invalid(
+        .wrongEntity, "'\(key.name)' must refer to a \(destination); entity '\(reference.entity)' does not exist")
     }
     guard entity.isKind(of: destination) else {
-      throw invalid(.wrongEntity, "'\(key.name)' wants a \(destination), and \(reference) is none")
+      throw invalid(.wrongEntity, "'\(key.name)' must refer to a \(destination); \(reference) is not one")
     }
     guard state.record(reference) != nil, mayName(reference, key, owner) else {
-      throw invalid(.invalidValue, "'\(key.name)': there is no object \(reference)")
+      throw invalid(.invalidValue, "'\(key.name)': object \(reference) does not exist")
     }
     return reference
   }

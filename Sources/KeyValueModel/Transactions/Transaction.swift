@@ -266,7 +266,7 @@ extension JSONParser where Dialect == StoredJSON {
   private mutating func parseOperation() throws(JSONError) -> Operation {
     try expect("[")
     if takesWord("\"set\",") { return try parseSetting() }
-    let kind: OperationKind = try parseWord { "there is no operation '\($0)'" }
+    let kind: OperationKind = try parseWord { "unknown operation '\($0)'" }
     try expect(",")
     let object = try parseReference()
     var operands: [Operand] = []
@@ -298,7 +298,7 @@ extension JSONParser where Dialect == StoredJSON {
     case .members: return .members(try parseList { parser throws(JSONError) in try parser.parseMember() })
     case .optionalIndexes: return .indexes(try takesNull() ? nil : parseIndexes())
     case .indexes: return .indexes(try parseIndexes())
-    case .mutation: return .mutation(try parseWord { "there is no set operation '\($0)'" })
+    case .mutation: return .mutation(try parseWord { "unknown set operation '\($0)'" })
     case .patch:
       let operations = try parseList { parser throws(JSONError) in try parser.parsePatchOperation() }
       return .patch(JSONPatch(operations: operations))
@@ -328,7 +328,7 @@ extension JSONParser where Dialect == StoredJSON {
   private mutating func parseIndexes() throws(JSONError) -> [Int] {
     try parseList { parser throws(JSONError) in
       guard case .integer(let number) = try parser.parseValue(), let index = Int(exactly: number) else {
-        throw parser.error("a place must be a whole number")
+        throw parser.error("an index must be a whole number")
       }
       return index
     }
@@ -336,7 +336,7 @@ extension JSONParser where Dialect == StoredJSON {
 
   private mutating func parsePatchOperation() throws(JSONError) -> JSONPatch.Operation {
     try expect("[")
-    let kind: JSONPatch.Operation.Kind = try parseWord { "a patch has no operation '\($0)'" }
+    let kind: JSONPatch.Operation.Kind = try parseWord { "unknown patch operation '\($0)'" }
     let source = kind.hasSource ? try parsePointer() : nil
     let path = try parsePointer()
     if kind.hasValue { try expect(",") }
@@ -353,7 +353,7 @@ extension JSONParser where Dialect == StoredJSON {
     let start = position
     let text = try parseQuoted()
     guard let pointer = JSONPointer(text) else {
-      throw JSONError(reason: "'\(text)' is no JSON pointer", offset: start)
+      throw JSONError(reason: "'\(text)' is not a JSON pointer", offset: start)
     }
     return pointer
   }

@@ -29,12 +29,13 @@ public struct TransactionLimits: Hashable, Sendable {
       switch self {
       case .objects:
         ModelError(
-          .overloaded, "the objects take as much memory as objects.bytes allows; only writes that do not add are taken")
+          .overloaded,
+          "the objects take as much memory as objects.bytes allows; only writes that add nothing are accepted")
       case .client:
         ModelError(
           .overloaded,
           "this client has added as much to the objects as objects.bytesPerClient allows; "
-            + "only writes that do not add are taken from it")
+            + "only writes that add nothing are accepted from it")
       }
     }
   }

@@ -194,7 +194,7 @@ struct ObjectStreamOpening: StreamOpening {
       }
     }
     guard snapshot.state.isThere(request.object, for: request.viewer) else {
-      throw Problem(.unknownObject, "there is no object \(request.object)", object: request.object)
+      throw Problem(.unknownObject, "object \(request.object) does not exist", object: request.object)
     }
     if case .reset(let reason) = resumption {
       services.encoder.appendReset(reason, revision: snapshot.revision, to: &text)

@@ -90,7 +90,7 @@ struct GuardedObject {
   ) throws(Problem) -> Response {
     let state = budget.metered(snapshot.state)
     guard let (bytes, tag) = try answer(in: guarded, state, budget, epoch: store.epoch) else {
-      throw Problem(.unknownObject, "there is no object \(reference)", object: reference)
+      throw Problem(.unknownObject, "object \(reference) does not exist", object: reference)
     }
     let cursor = store.cursor(snapshot.revision)
     let isUnchanged = try conditions.isUnchanged(tag)
@@ -132,7 +132,7 @@ extension ModelState {
     } else if viewer.mayRead(reference, record, in: self) {
       return record
     }
-    throw Problem(.unknownObject, "there is no object \(reference)", object: reference)
+    throw Problem(.unknownObject, "object \(reference) does not exist", object: reference)
   }
 }
 

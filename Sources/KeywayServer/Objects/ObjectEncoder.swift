@@ -129,7 +129,7 @@ extension ObjectEncoder {
         } else if !paths.contains(path) {
           paths.append(path)
           guard paths.count <= Query.maximumPaths else {
-            throw Problem(.malformedQuery, "keys has at most \(Query.maximumPaths) key paths behind a key")
+            throw Problem(.malformedQuery, "keys has more than \(Query.maximumPaths) paths of several keys")
           }
         }
       }

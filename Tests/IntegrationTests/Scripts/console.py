@@ -257,7 +257,7 @@ def leaving(console, server):
     console.until_equal(55, lambda: server.get("Account/1/balance"), "what was written")
     # An object that is deleted while it is shown offers nothing, and lives when it is made again.
     console.open("#/objects/Note/back")
-    console.until(lambda: "no object Note/back" in console.problem, "that it is not there")
+    console.until(lambda: "object Note/back does not exist" in console.problem, "that it is not there")
     for text in ["first", "second"]:
         server.set("Note/back", {"text": text, "labels": ["a"]})
         console.until_equal(text, lambda: console.value("Note/back", "text"), "the note")
@@ -344,7 +344,7 @@ def objects(console, server):
     console.until(lambda: "deleted" in console.text(".headline"), "that it is deleted")
     assert not console.named("button", "Delete"), "what is deleted cannot be deleted"
     console.open("#/objects/Person/lost")
-    console.until(lambda: "no object Person/lost" in console.problem, "that it is not there")
+    console.until(lambda: "object Person/lost does not exist" in console.problem, "that it is not there")
     assert not console.named("button", "Delete"), "there is nothing to delete"
     for address, problem in [("#/objects/Persn", "no entity 'Persn'"), ("#/nothing", "nothing at this address")]:
         console.open(address)

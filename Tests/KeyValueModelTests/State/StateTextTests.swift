@@ -151,13 +151,13 @@ struct StateTextTests {
       (#"[]"#, "a '[' is missing (byte 1)"),
       (#"[["Persons",["name"],[]]]"#, "the schema has no entity 'Persons' (byte 2)"),
       (#"[["Person",["title"],[]]]"#, "Person has the keys name and not title (byte 11)"),
-      (#"[["Person",["name"],[["..",1,1,null]]]]"#, "'..' is no id (byte 22)"),
-      (#"[["Person",["name"],[["a",1,2,null]]]]"#, "Person/a was changed before it was made (byte 29)"),
-      (#"[["Person",["name"],[["a",1,1,5]]]]"#, "'name' wants a string and is a number (byte 30)"),
+      (#"[["Person",["name"],[["..",1,1,null]]]]"#, "'..' is not an id (byte 22)"),
+      (#"[["Person",["name"],[["a",1,2,null]]]]"#, "Person/a was changed before it was created (byte 29)"),
+      (#"[["Person",["name"],[["a",1,1,5]]]]"#, "'name' must be a string, not a number (byte 30)"),
       (#"[["Person",["name"],[["a",1,1]]]]"#, "a ',' is missing (byte 29)"),
       (#"[["Person",["name"],[["a",1,1,null,1]]]]"#, "a '[' is missing (byte 35)"),
       (#"[["Person",["name"],[["a",1,1,null]]]]]"#, "something follows the value (byte 38)"),
-      (#"[["Person",["name"],[["a",1,1,null],["a",1,1,null]]]]"#, "Person/a is there twice (byte 0)"),
+      (#"[["Person",["name"],[["a",1,1,null],["a",1,1,null]]]]"#, "Person/a occurs twice (byte 0)"),
     ])
   func refused(text: String, message: String) throws {
     let schema = try Schema(yaml: Self.yaml)

@@ -1,6 +1,6 @@
 import Testing
 
-/// What holds of README.md and of the pages of the documentation. A failure lists the places, one a line.
+/// Checks README.md, the files for GitHub and the pages of the documentation. A failure lists the places, one a line.
 @Suite("The pages")
 struct PageHygieneTests {
   private let tree: SourceTree
@@ -55,9 +55,33 @@ struct PageHygieneTests {
     expectNone(places)
   }
 
+  @Test("A link in a page leads to a file of the package, or to another site")
+  func links() {
+    let places = tree.pages.flatMap { page in
+      var isCode = false
+      return page.lines.indices.flatMap { index -> [String] in
+        if page.lines[index].hasPrefix("```") { isCode.toggle() }
+        guard !isCode else { return [] }
+        return page.lines[index].linkTargets.filter { !leads($0, from: page.path) }
+          .map { "\(page.place(index)): there is no \($0)" }
+      }
+    }
+    expectNone(places)
+  }
+
+  /// True if the target of a link is on another site, is a heading, or exists, relative to the page's folder.
+  private func leads(_ target: Substring, from path: String) -> Bool {
+    if target.contains("://") || target.hasPrefix("#") { return true }
+    var parts = Array(path.split(separator: "/").dropLast())
+    for part in target.prefix(while: { $0 != "#" }).split(separator: "/") {
+      if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+    }
+    return tree.paths.contains(parts.joined(separator: "/"))
+  }
+
   /// Whether a text in code is no name of a file, or is the whole path or the last parts of one that exists.
   private func exists(_ text: Substring) -> Bool {
-    let folders = ["Sources/", "Tests/", "Config/", ".ci/"]
+    let folders = ["Sources/", "Tests/", "Config/", ".ci/", ".github/"]
     guard text.hasSuffix(".swift") || folders.contains(where: text.hasPrefix), !text.contains(" ") else { return true }
     let path = text.hasSuffix("/") ? text.dropLast() : text
     guard !path.contains("*"), !path.contains("{") else { return true }

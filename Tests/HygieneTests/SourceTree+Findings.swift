@@ -92,6 +92,11 @@ extension Substring {
     split { !$0.isLetter }.map { $0.lowercased() }
   }
 
+  /// The targets of its Markdown links and images.
+  var linkTargets: [Substring] {
+    split(separator: "](", omittingEmptySubsequences: false).dropFirst().map { $0.prefix { $0 != ")" } }
+  }
+
   /// What stands between single backticks.
   var codeSpans: [Substring] {
     let parts = split(separator: "`", omittingEmptySubsequences: false)

@@ -32,14 +32,14 @@ struct SourceTree: Sendable {
   let sources: [File]
   /// The Swift files below `Tests`.
   let tests: [File]
-  /// README.md, and the pages of all documentation catalogs.
+  /// README.md, the files for GitHub, and the pages of all documentation catalogs.
   let pages: [File]
 
   private init() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
     var paths = try FileManager.default.contentsOfDirectory(atPath: root.path)
-    for folder in ["Sources", "Tests", "Config", ".ci"] {
+    for folder in ["Sources", "Tests", "Config", ".ci", ".github"] {
       paths += try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
         .map { "\(folder)/\($0)" }
     }
@@ -58,6 +58,8 @@ struct SourceTree: Sendable {
     }
     sources = files.filter { $0.path.hasPrefix("Sources/") && $0.path.hasSuffix(".swift") }
     tests = files.filter { $0.path.hasPrefix("Tests/") && $0.path.hasSuffix(".swift") }
-    pages = files.filter { $0.path == "README.md" || ($0.path.hasPrefix("Sources/") && $0.path.hasSuffix(".md")) }
+    pages = files.filter { file in
+      file.path.hasSuffix(".md") && ["README.md", "Sources/", ".github/"].contains(where: file.path.hasPrefix)
+    }
   }
 }

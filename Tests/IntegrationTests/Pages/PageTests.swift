@@ -86,8 +86,8 @@ import Testing
   @Test("Operating: the settings that the page says can change are those that do")
   func reloadable() throws {
     let page = try Self.text(of: "Operating")
-    let start = try #require(page.range(of: "It takes over "))
-    let end = try #require(page.range(of: "also where its name is the same"))
+    let start = try #require(page.range(of: "A running server applies these settings: "))
+    let end = try #require(page.range(of: ". For `public`"))
     let named = page[start.upperBound..<end.lowerBound].matches(of: /`([a-z]+(?:\.[a-zA-Z]+)?)`/).map { String($0.1) }
     let source = try String(
       contentsOfFile: PackageFolder.root + "/Sources/keyway/Serve/RunningSettings.swift", encoding: .utf8)

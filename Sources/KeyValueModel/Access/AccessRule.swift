@@ -1,40 +1,41 @@
 import CEL
 
-/// A condition in CEL that says whether an identity may do something with objects of an entity (the specification,
-/// section 11).
+/// A condition in CEL that decides whether an identity may perform an action on objects of an entity (the
+/// specification, section 11).
 ///
-/// It sees the object's keys, `this` and `identity`, and `before` where something is changed. A rule reads
-/// everything that there is, whatever the identity may read.
+/// The condition can use the object's keys, `this` and `identity`, and for an update also `before`. A rule reads the
+/// whole state, whatever the identity may read.
 package final class AccessRule: Sendable {
-  /// What a rule sees.
+  /// The variables that a rule can use.
   enum Scope: Sendable {
-    /// The object and who asks.
+    /// The object and the identity.
     case object
-    /// The object, what it was before, and who asks.
+    /// The object, the object before the change, and the identity.
     case change
-    /// Who asks, alone.
+    /// The identity alone.
     case identity
   }
 
-  /// The name of who asks.
+  /// The variable that holds the identity.
   fileprivate static let identityName = "identity"
-  /// The name of the object before a change.
+  /// The variable that holds the object before a change.
   fileprivate static let beforeName = "before"
-  /// The names that keys may not have.
+  /// The names that a key must not have.
   static let reservedNames: Set<String> = [identityName, beforeName]
   private static let indexOfIdentity = Int.max - 1
   private static let indexOfBefore = Int.max - 2
 
-  /// The text as it was written.
+  /// The text as written in the schema.
   let text: String
-  /// What it reads of the object.
+  /// The keys that the rule reads, from the object on.
   package let reads: KeyTree
-  /// What it reads of who asks.
+  /// The claims of the identity that the rule reads.
   let identityReads: IdentityReads
   private let expression: CheckedExpression
   private let limits = ExpressionLimits()
 
-  /// Compiles `text` for objects of `entity`. Throws where it is no expression over what it sees, or no condition.
+  /// Compiles `text` for objects of `entity`. Throws if it is not a valid expression over the variables of `scope`, or
+  /// not a condition.
   init(
     _ text: String, of entity: Entity, in schema: Schema, seeing scope: Scope
   ) throws(KeyExpression.Mistake) {
@@ -56,7 +57,7 @@ package final class AccessRule: Sendable {
   /// The syntax tree.
   private var root: ExpressionNode { expression.root }
 
-  /// The names of a rule.
+  /// The variables of a rule, with their types.
   private struct Environment: ExpressionEnvironment {
     let schema: SchemaEnvironment
     let scope: Scope
@@ -102,7 +103,7 @@ package final class AccessRule: Sendable {
 
   // MARK: Evaluating
 
-  /// Gives a rule what it sees.
+  /// Provides the values of a rule's variables.
   private final class Activation: ExpressionActivation {
     private let identity: ExpressionValue
     private let object: ModelObject?
@@ -126,8 +127,8 @@ package final class AccessRule: Sendable {
     }
   }
 
-  /// Whether the rule lets an identity do something with an object as `reader` has it. An error, and what is not true,
-  /// is no. `before` is the object before the transaction, where the rule sees that.
+  /// Returns true if the rule holds for an identity and for an object in the state of `reader`. A rule that fails, or
+  /// whose value is not true, does not hold. `before` is the object before the transaction, for rules that use it.
   func holds(
     for identity: ExpressionValue, _ reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader,
     before: (record: ObjectRecord, reader: any ObjectReader)? = nil
@@ -143,7 +144,8 @@ package final class AccessRule: Sendable {
     return false
   }
 
-  /// The value of a part of the rule that sees nothing but who asks; false where it fails.
+  /// The value of a part of the rule that uses the identity alone; false if its evaluation fails, nil if the part
+  /// cannot be evaluated by itself.
   private func value(of part: ExpressionNode, for identity: ExpressionValue) -> ExpressionValue? {
     guard let expression = expression.part(part) else { return nil }
     var budget = EvaluationBudget(limits)
@@ -153,7 +155,7 @@ package final class AccessRule: Sendable {
     return value
   }
 
-  /// Whether a rule that sees nothing but who asks lets them.
+  /// Returns true if a rule that uses the identity alone holds for `identity`.
   func holds(for identity: ExpressionValue) -> Bool {
     var budget = EvaluationBudget(limits)
     if case .success(.bool(true)) = expression.evaluate(Activation(identity, nil, nil), budget: &budget) { return true }
@@ -162,19 +164,20 @@ package final class AccessRule: Sendable {
 
   // MARK: Without an object
 
-  /// The stored keys that the rule compares with what an identity is, in a way that makes it false for all other
-  /// values: `owner == identity.sub`, by itself, joined to other conditions by `&&`, or to such as this identity does
-  /// not meet by `||`.
+  /// The stored keys that the rule requires to equal certain values, with these values: it is false for every object
+  /// with another value, as `owner == identity.sub` is. The comparison may stand by itself, be joined to other
+  /// conditions by `&&`, or be joined by `||` to conditions that this identity does not meet.
   func equalities(of entity: Entity, for identity: ExpressionValue) -> [(key: Int, value: Value)] {
     KeyExpression.equalities(in: root, entity) { node in
       KeyExpression.constant(node) ?? self.constant(node, for: identity)
     }
   }
 
-  /// What the rule comes to for an identity, whatever the object is; nil where that depends on the object.
+  /// The rule's outcome for an identity if it is the same for every object; nil if it depends on the object.
   ///
-  /// What one side of `&&` or `||` decides stands, whatever the other does, errors included (CEL language definition,
-  /// Logical Operators): `"teller" in identity.roles || owner == identity.sub` is asked of no object for a teller.
+  /// If one side of `&&` or `||` decides the outcome, the other side does not matter, even if it fails (CEL language
+  /// definition, Logical Operators): for a teller, `"teller" in identity.roles || owner == identity.sub` is evaluated
+  /// for no object.
   func outcome(for identity: ExpressionValue) -> Bool? { outcome(of: root, for: identity) }
 
   private func outcome(of node: ExpressionNode, for identity: ExpressionValue) -> Bool? {
@@ -193,8 +196,8 @@ package final class AccessRule: Sendable {
     }
   }
 
-  /// The value of a part that sees nothing but who asks; false where it has none, since the rule then fails or goes on
-  /// without it.
+  /// The value of a part that uses the identity alone, nil for any other part. False if its evaluation fails, since the
+  /// rule then fails or holds by another of its parts.
   private func constant(_ node: ExpressionNode, for identity: ExpressionValue) -> ExpressionValue? {
     guard Self.seesIdentityAlone(node) else { return nil }
     return value(of: node, for: identity)
@@ -203,20 +206,21 @@ package final class AccessRule: Sendable {
   private static func seesIdentityAlone(_ node: ExpressionNode) -> Bool {
     switch node.kind {
     case .identifier: node.isIdentity
-    // A variable of its own may have any name.
+    // A comprehension declares a variable, which may have any name.
     case .comprehension, .collectionFunction: false
     default: node.kind.children.allSatisfy(seesIdentityAlone)
     }
   }
 }
 
-/// The rules for the objects of one entity, those of its parents and of the schema included where it has none itself.
+/// The rules for the objects of one entity, including the rules inherited from its parents and from the schema where it
+/// has none of its own.
 package struct AccessRules: Sendable {
-  /// What a rule may allow.
+  /// An action that a rule can permit.
   package enum Action: String, Hashable, Sendable, CaseIterable {
     case read, create, update, delete
 
-    /// What a rule for it sees.
+    /// The variables that a rule for the action can use.
     var scope: AccessRule.Scope { self == .update ? .change : .object }
   }
 
@@ -224,22 +228,23 @@ package struct AccessRules: Sendable {
   struct KeyRules: Sendable {
     var read: AccessRule?
     var update: AccessRule?
-    /// Asked in place of `update`, of the object and of the key, when a write changes the key through its inverse.
+    /// The rule evaluated in place of the object's and the key's `update` rules when a write changes the key through
+    /// its inverse.
     var inverse: AccessRule?
   }
 
-  /// The rules that there are.
+  /// The rule of each action that has one.
   var actions: [Action: AccessRule] = [:]
-  /// The rules of keys, by their indexes.
+  /// The rules of keys, by the indexes of the keys.
   var keys: [Int: KeyRules] = [:]
 
-  /// No rules.
+  /// Creates an empty set of rules.
   package init() {}
 
-  /// What the read rule reads of an object, whose change may make it readable or not.
+  /// The keys that the read rule reads: a change of one of them may make an object readable or unreadable.
   package var reads: KeyTree { actions[.read]?.reads ?? KeyTree() }
 
-  /// What reading asks of who asks.
+  /// The claims of the identity that the read rules of the entity and of its keys use.
   var identityReads: IdentityReads {
     var reads = actions[.read]?.identityReads ?? IdentityReads()
     for rules in keys.values { rules.read.map { reads.merge($0.identityReads) } }
@@ -247,16 +252,17 @@ package struct AccessRules: Sendable {
   }
 }
 
-/// What rules read of who asks: identities that have the same of it may do the same.
+/// The claims of an identity that rules read: identities that agree in these claims have the same permissions.
 struct IdentityReads: Hashable, Sendable {
-  /// The claims that are read by their names.
+  /// The claims that are read by name.
   private(set) var claims: Set<String> = []
-  /// Whether all claims are read, as by a function of the whole identity.
+  /// True if all claims are read, for example because a function takes the whole identity.
   private(set) var readsAll = false
 
   init() {}
 
-  /// What an expression reads. Whether there is an identity at all is never left out.
+  /// Creates the claims that an expression reads. The presence of an identity is not among them: it is known in any
+  /// case.
   init(of root: ExpressionNode) { collect(root) }
 
   mutating func merge(_ other: IdentityReads) {
@@ -264,7 +270,7 @@ struct IdentityReads: Hashable, Sendable {
     readsAll = readsAll || other.readsAll
   }
 
-  /// The claims that are read, of those that there are.
+  /// The members of `claims` that are read.
   func used(of claims: JSONObject) -> JSONObject {
     if readsAll { return claims }
     var used = JSONObject()
@@ -282,7 +288,7 @@ struct IdentityReads: Hashable, Sendable {
     case .index(let operand, let index) where operand.isIdentity && index.text != nil:
       index.text.map { _ = claims.insert($0) }
     case .binary(.equal, let left, let right), .binary(.notEqual, let left, let right):
-      // Whether there is one is known of each.
+      // Comparing the identity with null reads no claim: its presence is known.
       if left.isIdentity, right.isNull { return }
       if right.isIdentity, left.isNull { return }
       collect(left)
@@ -293,7 +299,7 @@ struct IdentityReads: Hashable, Sendable {
 }
 
 extension ExpressionNode {
-  /// Whether it is the name of who asks.
+  /// True if the node is the variable that holds the identity.
   fileprivate var isIdentity: Bool {
     if case .identifier(AccessRule.identityName, _) = kind { true } else { false }
   }

@@ -1,11 +1,13 @@
 /// A transaction that is refused, applied to a copy of the state as far as its values are valid.
 ///
-/// The rules come before conditions and before what is wrong with values (the specification, section 11). So they are
-/// asked of what the transaction would have made and changed, also where it cannot be applied.
+/// The rules take precedence over conditions and over invalid values (the specification, section 11). They are
+/// therefore evaluated for everything that the transaction would have created and changed, even if it cannot be
+/// applied.
 struct RefusedTransaction: ~Copyable {
   private var writer: ObjectWriter
 
-  /// A copy of the model's state, in which nothing has been done yet. `viewer` is what the writer may read.
+  /// Creates a copy of the model's state to which no operation has been applied yet. `viewer` determines what the
+  /// writer may read.
   init(in model: Model, _ limits: TransactionLimits, for viewer: Viewer) {
     var copy = model.state
     writer = ObjectWriter(
@@ -13,16 +15,16 @@ struct RefusedTransaction: ~Copyable {
     writer.editor.viewer = viewer
   }
 
-  /// The state as the operations have left it.
+  /// The state after the operations applied so far.
   var present: ModelState { writer.editor.state }
 
-  /// The keys that the last operation has changed through their inverses.
+  /// The keys that the last operation changed through their inverses.
   var farChanges: [ObjectKey] { writer.editor.farChanges }
 
-  /// False once the operations have taken more work than a transaction may.
+  /// False once the operations have taken more work than a transaction may take.
   var isWithinBudget: Bool { writer.editor.budget.isKept }
 
-  /// Applies what is valid of an operation. `inquiry` has the keys that the writer may not read or set.
+  /// Applies the valid part of an operation. `inquiry` determines the keys that the writer may not read or set.
   mutating func apply(_ operation: Operation, _ preparation: Preparation, asking inquiry: borrowing WriteInquiry) {
     writer.editor.beginOperation()
     writer.keysLeftAlone = inquiry.keysLeftAlone(by: operation, in: writer.editor.state)
@@ -70,7 +72,7 @@ struct RefusedTransaction: ~Copyable {
     }
   }
 
-  /// Makes an object, also in place of one that is there.
+  /// Creates an object, replacing an existing one.
   private mutating func make(_ reference: Reference, _ body: JSONObject) {
     guard let entity = present.schema.entity(of: reference) else { return }
     if present.record(reference) != nil { writer.editor.write(reference, nil) }
@@ -97,7 +99,7 @@ struct RefusedTransaction: ~Copyable {
     }
   }
 
-  /// Sets a key; a collection to those of the members that it can have.
+  /// Sets a key. Of a collection's members, only those that it can hold are kept.
   private mutating func assign(_ value: Value, to reference: Reference, key index: Int) throws(ModelError) {
     guard let key = present.record(reference)?.entity.keys[index], case .toMany(let toMany) = key.kind,
       let elements = value.elements
@@ -110,8 +112,8 @@ struct RefusedTransaction: ~Copyable {
     try writer.assign(.array(members), to: reference, key: index)
   }
 
-  /// Calls `change` with the collection that a key path names and those of the members that it can have. Creates the
-  /// objects that are to be made in place.
+  /// Calls `change` with the collection that a key path names and the members that the collection can hold. Creates the
+  /// objects that the operation declares in place.
   private mutating func edit(
     _ reference: Reference, _ keyPath: String, _ members: [NewMember],
     _ change: (inout ObjectWriter, ObjectWriter.CollectionPlace, [NewMember]) throws -> Void

@@ -1,8 +1,8 @@
 import CEL
 
-/// Who reads, as far as the read rules of a schema tell one identity from another: those of equal viewers see the same.
+/// A reader of the model, reduced to the claims that the schema's read rules use: equal viewers see the same.
 package final class Viewer: Hashable, Sendable {
-  /// What the read rule of an entity comes to, where it does not depend on the object.
+  /// The outcome of an entity's read rule: the same for all objects, or to be evaluated for each object.
   private enum Reading {
     case all, none
     case asked(AccessRule)
@@ -10,18 +10,18 @@ package final class Viewer: Hashable, Sendable {
 
   /// The claims that the rules use; nil for a client without a token.
   package let claims: JSONObject?
-  /// Whether what has no rule may be done.
+  /// True if actions for which no rule exists are permitted.
   package let isPermittedWithoutRule: Bool
   private let identity: ExpressionValue
-  /// By the index of the entity.
+  /// The outcome of each entity's read rule, by the entity's index.
   private let readings: [Reading]
-  /// The keys that may not be read, by the index of the entity.
+  /// The keys that the viewer may not read, by the entity's index.
   private let hidden: [Set<Int>]
-  /// The hash of the claims: viewers are looked up at each commit.
+  /// The hash of the claims, stored because viewers are looked up at each commit.
   private let claimsHash: Int
 
-  /// The viewer for the claims of an identity, or with nil for clients without a token. `isPermittedWithoutRule` says
-  /// whether what has no rule may be done.
+  /// Creates the viewer for the claims of an identity, or with nil the viewer for clients without a token.
+  /// `isPermittedWithoutRule` determines whether actions for which no rule exists are permitted.
   package init(claims: JSONObject?, in schema: Schema, isPermittedWithoutRule: Bool = false) {
     self.isPermittedWithoutRule = isPermittedWithoutRule
     let used = claims.map { schema.identityReads.used(of: $0) }
@@ -38,17 +38,17 @@ package final class Viewer: Hashable, Sendable {
     }
   }
 
-  /// Equal where the rules use the same of both.
+  /// Returns true if the claims that the rules use, and the default for missing rules, are equal.
   package static func == (left: Viewer, right: Viewer) -> Bool {
     left === right
       || left.claimsHash == right.claimsHash && left.claims == right.claims
         && left.isPermittedWithoutRule == right.isPermittedWithoutRule
   }
 
-  /// Feeds what equality looks at.
+  /// Hashes the claims that equality compares.
   package func hash(into hasher: inout Hasher) { hasher.combine(claimsHash) }
 
-  /// Whether an object as `reader` has it may be read. `reader` must not be a guarded one.
+  /// Returns true if the viewer may read an object in the state of `reader`, which must not be a guarded reader.
   package func mayRead(_ reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader) -> Bool {
     switch readings[record.entity.index] {
     case .all: true
@@ -57,8 +57,8 @@ package final class Viewer: Hashable, Sendable {
     }
   }
 
-  /// Whether objects of an entity may be read, where that does not depend on the object; nil where it does. What
-  /// extends the entity may have another rule.
+  /// Returns whether the viewer may read objects of an entity, or nil if that depends on the object. Entities that
+  /// extend it may have another rule.
   func mayReadAny(of entity: Entity) -> Bool? {
     switch readings[entity.index] {
     case .all: true
@@ -67,25 +67,26 @@ package final class Viewer: Hashable, Sendable {
     }
   }
 
-  /// Whether every object of an entity and of what extends it may be read, whatever it holds.
+  /// Returns true if the viewer may read every object of an entity and of the entities that extend it, whatever its
+  /// values.
   package func mayReadAll(of entity: Entity, in schema: Schema) -> Bool {
     schema.family(of: entity).allSatisfy { if case .all = readings[$0.index] { true } else { false } }
   }
 
-  /// Whether no object may be read, whatever it holds.
+  /// True if the viewer may read no object at all, whatever its values.
   package var seesNothing: Bool { readings.allSatisfy { if case .none = $0 { true } else { false } } }
 
-  /// Whether every object may be read with all its keys, whatever it holds.
+  /// True if the viewer may read every object with all its keys, whatever the values.
   var seesEverything: Bool {
     hidden.allSatisfy(\.isEmpty) && readings.allSatisfy { if case .all = $0 { true } else { false } }
   }
 
-  /// Whether everything that a key path leads through may be read, whatever it holds.
+  /// Returns true if the viewer may read every object that a key path can lead through, whatever its values.
   package func seesAll(along path: ModelKeyPath, from entity: Entity, in schema: Schema) -> Bool {
     mayReadAll(of: entity, in: schema) && seesAll(behind: path.named, of: entity, schema)
   }
 
-  /// Whether everything behind the keys of a tree may be read, whatever it holds.
+  /// Returns true if the viewer may read every object behind the keys of a tree, whatever its values.
   func seesAll(behind tree: KeyTree, of entity: Entity, _ schema: Schema) -> Bool {
     tree.branches.allSatisfy { branch in
       guard !branch.behind.isEmpty, let destination = schema.destination(of: entity.keys[branch.key]) else {
@@ -95,12 +96,12 @@ package final class Viewer: Hashable, Sendable {
     }
   }
 
-  /// Whether a key path names no key that may not be read.
+  /// Returns true if every key that a key path names may be read.
   package func mayRead(_ path: ModelKeyPath, from entity: Entity, in schema: Schema) -> Bool {
     hiddenKey(in: path.named, of: entity, schema) == nil
   }
 
-  /// Throws `forbidden` for a key path that names a key that may not be read.
+  /// Throws `forbidden` if a key path names a key that the viewer may not read.
   package func check(
     _ path: ModelKeyPath, from entity: Entity, of reference: Reference? = nil, in schema: Schema
   ) throws(ModelError) {
@@ -109,13 +110,14 @@ package final class Viewer: Hashable, Sendable {
     }
   }
 
-  /// Throws `forbidden` where one of the keys may not be read.
+  /// Throws `forbidden` if the viewer may not read one of the keys.
   package func check(_ keys: KeyTree, of entity: Entity, in schema: Schema) throws(ModelError) {
     if let name = hiddenKey(in: keys, of: entity, schema) { throw Self.hiding(name, of: nil) }
   }
 
-  /// A key that a tree names and that may not be read, of an entity's objects, of those that extend it, or of what they
-  /// lead to. What computed keys read is theirs.
+  /// The name of a key in a tree that the viewer may not read: a key of the entity, of an entity that extends it, or of
+  /// an entity that its keys lead to. Nil if there is none. A computed key counts as itself: the keys that it reads are
+  /// not checked.
   private func hiddenKey(in tree: KeyTree, of entity: Entity, _ schema: Schema) -> String? {
     guard !hidden.allSatisfy(\.isEmpty) else { return nil }
     for branch in tree.branches {
@@ -128,18 +130,18 @@ package final class Viewer: Hashable, Sendable {
     return nil
   }
 
-  /// The refusal of who names a key that they may not read.
+  /// The error for a request that names a key that its sender may not read.
   static func hiding(_ name: String, of reference: Reference?, keyPath: String? = nil) -> ModelError {
     ModelError(.forbidden, "no rule lets you read '\(name)'", object: reference, keyPath: keyPath ?? name)
   }
 
-  /// The indexes of the keys of an entity's objects that may not be read.
+  /// The indexes of the keys that the viewer may not read in objects of an entity.
   package func hiddenKeys(of entity: Entity) -> Set<Int> { hidden[entity.index] }
 
-  /// Stored keys of an entity's objects that must have these values for an object to be readable, those of subclasses
-  /// too: what an index may find.
+  /// The stored keys that must have certain values in every readable object of the entity and of the entities that
+  /// extend it, with these values. An index can find such objects.
   package func equalities(of entity: Entity, in schema: Schema) -> [(key: Int, value: Value)] {
-    // What extends it may have a rule of its own.
+    // An entity that extends it may have a rule of its own.
     let rules = schema.family(of: entity).map { readings[$0.index] }
     guard let first = entity.rules.actions[.read] else { return [] }
     for case let reading in rules {
@@ -150,50 +152,52 @@ package final class Viewer: Hashable, Sendable {
 }
 
 extension Schema {
-  /// What the read rules tell identities apart by.
+  /// The claims that the read rules of all entities use.
   fileprivate var identityReads: IdentityReads {
     var reads = IdentityReads()
     for entity in entities { reads.merge(entity.rules.identityReads) }
     return reads
   }
 
-  /// Whether any entity has a rule.
+  /// True if any entity has a rule, for itself or for a key.
   package var hasRules: Bool {
     entities.contains { !$0.rules.actions.isEmpty || !$0.rules.keys.isEmpty }
   }
 }
 
 extension ObjectReader {
-  /// Whether an object is there for a viewer; with nil, for those who may read everything. The reader must not be a
-  /// guarded one.
+  /// Returns true if an object exists and `viewer` may read it; nil stands for a viewer that may read everything. The
+  /// reader must not be a guarded reader.
   package func isThere(_ reference: Reference, for viewer: Viewer?) -> Bool {
     guard let record = record(reference) else { return false }
     return viewer?.mayRead(reference, record, in: self) ?? true
   }
 }
 
-/// What a viewer may see of what another reader has (the specification, section 11): objects that may not be read are
-/// not there, and references to them stay. Computed keys are worked out from everything.
+/// A reader that shows the part of another reader's state that a viewer may read (the specification, section 11).
+/// Objects that may not be read do not exist in it; references to them remain. Computed keys are evaluated over the
+/// whole state.
 package struct GuardedReader<Base: ObjectReader>: ObjectReader {
-  /// Whether objects may be read, as far as that was asked.
+  /// A cache of the read rules' outcomes by object.
   private final class Memory {
-    /// The most answers that are kept; then all are asked anew.
+    /// The maximum number of cached outcomes. A full cache is emptied.
     static var limit: Int { 65_536 }
 
     var known: [Reference: Bool] = [:]
   }
 
   private let base: Base
-  /// Who reads.
+  /// The viewer whose read rules apply.
   package let viewer: Viewer
   private let memory = Memory()
 
-  /// What `viewer` may see of `base`, which is not guarded itself and does not change meanwhile.
+  /// Creates a reader of the part of `base` that `viewer` may read. `base` must not be a guarded reader, and must not
+  /// change while this reader is in use.
   package init(_ base: Base, for viewer: Viewer) {
     (self.base, self.viewer) = (base, viewer)
   }
 
-  /// The object of this name; nil also where it may not be read.
+  /// The record of an object; nil if the object does not exist or may not be read.
   package func record(_ reference: Reference) -> ObjectRecord? {
     guard let record = base.record(reference) else { return nil }
     if let known = memory.known[reference] { return known ? record : nil }
@@ -203,12 +207,12 @@ package struct GuardedReader<Base: ObjectReader>: ObjectReader {
     return isReadable ? record : nil
   }
 
-  /// Whether the viewer may not read a key.
+  /// Returns true if the viewer may not read a key.
   package func hides(_ key: Int, of entity: Entity) -> Bool { viewer.hiddenKeys(of: entity).contains(key) }
 
-  /// What the base reads as part of.
+  /// The work that the reads of the base are charged to.
   package var work: ReadingWork? { base.work }
 
-  /// The base, for computed keys.
+  /// The base, which computed keys are evaluated over.
   package var unguarded: (any ObjectReader)? { base }
 }

@@ -1,15 +1,16 @@
 import CEL
 
-/// Who writes a transaction, where rules are asked about it (the specification, section 11). They are asked on the
-/// writer, of the state that the transaction meets and of the one that it leaves.
+/// The access of the writer of one transaction (the specification, section 11). The rules are evaluated on the writer,
+/// for the state before the transaction and for the state that it leaves.
 package struct WriteAccess: Sendable {
   private let identity: ExpressionValue
-  /// What the writer may read.
+  /// The viewer that determines what the writer may read.
   package let viewer: Viewer
-  /// What the rules come to that do not depend on the object, by the index of the entity.
+  /// The outcomes of the rules that do not depend on the object, by the index of the entity.
   private let outcomes: [[AccessRules.Action: Bool]]
 
-  /// A writer with these claims, nil for a client without a token, who may read what `viewer` may.
+  /// Creates the access of a writer with these claims, or with nil of a client without a token. `viewer` determines
+  /// what the writer may read.
   package init(claims: JSONObject?, viewer: Viewer, in schema: Schema) {
     let identity = claims.map { ExpressionValue(json: .object($0)) } ?? .null
     self.identity = identity
@@ -27,8 +28,8 @@ package struct WriteAccess: Sendable {
     }
   }
 
-  /// Whether a rule lets the writer do something with an object. `before` is the object before the transaction, where
-  /// it is changed.
+  /// Returns true if the rules permit the writer an action on an object. `before` is the object before the transaction,
+  /// for an update.
   func permits(
     _ action: AccessRules.Action, _ reference: Reference, _ record: ObjectRecord, in reader: some ObjectReader,
     before: (record: ObjectRecord, reader: any ObjectReader)? = nil
@@ -38,11 +39,11 @@ package struct WriteAccess: Sendable {
     return rule.holds(for: identity, reference, record, in: reader, before: before)
   }
 
-  /// Whether a rule lets the writer do something with objects of an entity, as far as that does not depend on the
-  /// object; nil where it does.
+  /// Returns whether the rules permit the writer an action on objects of an entity, or nil if that depends on the
+  /// object.
   func permits(_ action: AccessRules.Action, of entity: Entity) -> Bool? { outcomes[entity.index][action] }
 
-  /// Whether the writer may set a key of an entity's objects.
+  /// Returns true if the writer may set a key of an entity's objects.
   func maySet(_ key: Int, of entity: Entity) -> Bool {
     entity.rules.keys[key]?.update?.holds(for: identity) ?? true
   }
@@ -53,21 +54,21 @@ package struct WriteAccess: Sendable {
   }
 }
 
-/// The rules that a write is asked for a key that it changes through the key's inverse (the specification, section 11,
+/// The rules that apply when a write changes a key through the key's inverse (the specification, section 11,
 /// "Inverses").
 enum FarSide: Hashable, Sendable {
-  /// The key has no inverse, so that no write changes it from elsewhere.
+  /// The key has no inverse, so no write to another object changes it.
   case none
   /// A to-one: the object's `update` rule and the key's.
   case toOne
-  /// A to-many whose inverse is a to-one: no rule, since the write is asked for that to-one.
+  /// A to-many whose inverse is a to-one: no rule, since the rules of that to-one apply to the write.
   case mirror
-  /// A to-many whose inverse is a to-many: the key's `inverse` rule, or as a to-one where it has none.
+  /// A to-many whose inverse is a to-many: the key's `inverse` rule, or the rules of a to-one if it has none.
   case mutual
 }
 
 extension Schema {
-  /// The rules that a key is protected by when a write changes it through its inverse.
+  /// The rules that protect a key from a write that changes it through its inverse.
   func farSide(of key: Key) -> FarSide {
     guard let relationship = key.relationship, let inverse = relationship.inverseIndex,
       let destination = entity(named: relationship.destination)
@@ -76,8 +77,8 @@ extension Schema {
     return destination.keys[inverse].isToMany ? .mutual : .mirror
   }
 
-  /// The keys of a tree that writes to other objects change without asking the `update` rule of their own object; as
-  /// `Entity.key`, each with the `Entity.key` that such a write names.
+  /// The keys of a tree that writes to other objects can change without a check of the `update` rule of the keys' own
+  /// object: each as `Entity.key`, with the `Entity.key` that such a write sets.
   func unguardedKeys(in tree: KeyTree, of entity: Entity) -> [(key: String, inverse: String)] {
     var found: [(key: String, inverse: String)] = []
     for branch in tree.branches {
@@ -103,23 +104,25 @@ extension Schema {
   }
 }
 
-/// One transaction under the rules: what was asked already, and what is to be asked of the state that it leaves. It is
-/// asked twice about each operation: all of them before the first is applied, and each as it is.
+/// The check of one transaction against the rules: what has been checked so far, and what remains to be checked in the
+/// state that the transaction leaves. Each operation is checked twice: all operations before the first is applied, and
+/// each before it is applied.
 struct WriteInquiry {
   private let access: WriteAccess
-  /// The objects that were there and may be changed, as far as they were before; with what changes each.
+  /// The existing objects that the transaction changes and that may be changed as they were before it, each with the
+  /// cause of its change.
   private var updated: [Reference: Cause] = [:]
-  /// The objects that were not there and were named; with the operation that did.
+  /// The objects that did not exist and that an operation creates, with that operation.
   private var created: [Reference: Int] = [:]
-  /// The objects that the operations make, as far as they were asked about.
+  /// The objects that the operations checked so far create.
   private var made: Set<Reference> = []
-  /// The objects that the operations make and give a lifetime; with the operation that does.
+  /// The objects that the operations both create and give a lifetime, with the operation that gives it.
   private var leased: [Reference: Int] = [:]
-  /// Whether objects might be read before, as far as that was asked.
+  /// A cache: for each object, whether the writer may read it in the state before the transaction.
   private var readable: [Reference: Bool] = [:]
 
-  /// The operation that changes an object, and the object that its refusal names: another one where the writer must
-  /// not learn that this object is changed.
+  /// The operation that changes an object, and the object that an error names: another object if the writer must not
+  /// learn that this one is changed.
   private struct Cause {
     let operation: Int
     let shown: Reference
@@ -127,14 +130,14 @@ struct WriteInquiry {
 
   init(_ access: WriteAccess) { self.access = access }
 
-  /// What the writer may read.
+  /// The viewer that determines what the writer may read.
   var viewer: Viewer { access.viewer }
 
   // MARK: Before
 
-  /// Asks what can be asked of an operation before it is applied: whether what it names may be read and changed as it
-  /// stood before the transaction, which is `former`, and whether the keys may be set. `present` is the state that the
-  /// operation meets.
+  /// Checks what can be checked before an operation is applied: that the objects it names may be read and changed as
+  /// they were before the transaction, in `former`, and that its keys may be set. `present` is the state that the
+  /// operation is applied to.
   mutating func ask(
     _ operation: Operation, _ index: Int, former: some ObjectReader, present: some ObjectReader, in schema: Schema
   ) throws(ModelError) {
@@ -147,7 +150,7 @@ struct WriteInquiry {
       if present.record(reference) == nil {
         try askCreation(of: reference, index, former: former, present: present, in: schema)
       } else if former.record(reference) == nil {
-        // Made by this transaction.
+        // Created by this transaction.
       } else if isReadable(reference, in: former) {
         try askUpdate(of: reference, index, former, schema)
       } else {
@@ -191,7 +194,7 @@ struct WriteInquiry {
     made.insert(reference)
     guard let entity = schema.entity(of: reference) else { return }
     guard access.permits(.create, of: entity) ?? true else { throw Self.forbidden("create", reference) }
-    // What is there is refused for that.
+    // An object that exists already is refused for that reason.
     guard present.record(reference) == nil, created[reference] == nil else { return }
     created[reference] = index
   }
@@ -213,8 +216,9 @@ struct WriteInquiry {
     updated[reference] = cause
   }
 
-  /// A lifetime is a deletion, so `delete` is asked: of the object before the transaction, or as the transaction leaves
-  /// it where that makes it. Renewing the seconds that the object has, and `none`, need the write that says so alone.
+  /// Checks the `delete` rule, since a lifetime is a deletion to come: for the object before the transaction, or for
+  /// the object that the transaction leaves if the transaction creates it. Renewing the seconds that the object has,
+  /// and `none`, need no more than the permission to write to the object.
   private mutating func askLifetime(
     _ lifetime: Lifetime, of reference: Reference, _ index: Int, former: some ObjectReader, present: some ObjectReader
   ) throws(ModelError) {
@@ -227,8 +231,8 @@ struct WriteInquiry {
     guard access.permits(.delete, reference, record, in: former) else { throw Self.forbiddenLifetime(of: reference) }
   }
 
-  /// Throws `unknown-object` for what may not be read and, in its turn, for what is not there: which of the two it is
-  /// would show by what is found wrong first. The entities of a schema are no secret.
+  /// Throws `unknown-object` for an object that may not be read, and at the same point for one that does not exist: a
+  /// difference in which error comes first would tell the two apart. The entities of a schema are not secret.
   private mutating func requireReadable(
     _ reference: Reference, in former: some ObjectReader, _ schema: Schema
   ) throws(ModelError) {
@@ -251,8 +255,8 @@ struct WriteInquiry {
 
   // MARK: Inverses
 
-  /// Asks about keys that an operation has changed through their inverses: the rules of those keys, and `update` of
-  /// the objects that have them. Delete rules need no permission.
+  /// Checks the keys that an operation changed through their inverses: the rules of those keys, and the `update` rules
+  /// of the objects that have them. Changes made by delete rules need no permission.
   mutating func ask(
     about changes: [ObjectKey], by operation: Operation, _ index: Int, former: some ObjectReader,
     in schema: Schema
@@ -275,13 +279,13 @@ struct WriteInquiry {
 
   // MARK: Keys
 
-  /// Asks for the object that the last key of a path belongs to, and for that key.
+  /// Checks the object that the last key of a path belongs to, and that key.
   private mutating func askPlace(
     _ reference: Reference, _ keyPath: String, _ index: Int, former: some ObjectReader, present: some ObjectReader,
     in schema: Schema
   ) throws(ModelError) {
     try requireReadable(reference, in: former, schema)
-    // What is wrong with the path itself is for the writer to say.
+    // The writer reports a mistake in the path itself.
     guard let start = present.record(reference)?.entity, let path = try? schema.resolve(keyPath, from: start) else {
       return
     }
@@ -315,7 +319,7 @@ struct WriteInquiry {
     }
   }
 
-  /// A `PUT` sets the keys that its body leaves out, too: to their defaults.
+  /// Checks the keys that the body of a `PUT` leaves out: the `PUT` sets these to their defaults.
   private func askDefaults(
     beside body: JSONObject, _ reference: Reference, _ present: some ObjectReader
   ) throws(ModelError) {
@@ -330,7 +334,7 @@ struct WriteInquiry {
     }
   }
 
-  /// The keys of the object that an operation changes as a whole, and that the writer may not read.
+  /// The keys that the writer may not read, of an object that an operation changes as a whole.
   func keysLeftAlone(by operation: Operation, in present: borrowing ModelState) -> Set<Int> {
     switch operation {
     case .put(let reference, _), .jsonPatch(let reference, _):
@@ -339,8 +343,8 @@ struct WriteInquiry {
     }
   }
 
-  /// The keys that the writer may not set, of an object whose document an operation replaces as a whole: which of them
-  /// it sets shows only when it is applied.
+  /// The keys that the writer may not set, of an object whose document an operation replaces as a whole. The keys that
+  /// the operation sets are known only when it is applied.
   func closedKeys(to operation: Operation, in present: borrowing ModelState) -> Set<Int> {
     guard case .jsonPatch(let reference, let patch) = operation, patch.touchesDocument,
       let entity = present.record(reference)?.entity
@@ -348,7 +352,8 @@ struct WriteInquiry {
     return Set(entity.rules.keys.keys.filter { !access.maySet($0, of: entity) })
   }
 
-  /// What a patch only reads may not be told by whether it can be applied.
+  /// Checks the keys that a patch names. Keys that it only reads count too: success or failure of the patch would
+  /// reveal their values.
   private func askKeys(of patch: JSONPatch, _ reference: Reference, in schema: Schema) throws(ModelError) {
     try askKeys(patch.touchedMembers, reference, in: schema)
     guard let entity = schema.entity(of: reference) else { return }
@@ -361,13 +366,13 @@ struct WriteInquiry {
 
   // MARK: After
 
-  /// Asks what depends on the state that the transaction leaves: what it made, what it changed, and what it refers to
-  /// anew. `former` is the state before it.
+  /// Checks what depends on the state that the transaction leaves: the objects that it created and changed, and its new
+  /// references. `former` is the state before it.
   mutating func ask(
     after steps: [Commit.Step], of operations: [Operation], former: some ObjectReader, present: some ObjectReader
   ) throws(ModelError) {
     try ask(ofObjectsAfter: former, present)
-    // A requirement is no step.
+    // A requirement makes no step.
     let stepping = operations.indices.filter { if case .require = operations[$0] { false } else { true } }
     for (index, step) in zip(stepping, steps) {
       guard case .change(let changes) = step.kind else { continue }
@@ -375,8 +380,8 @@ struct WriteInquiry {
     }
   }
 
-  /// Asks what depends on how the objects stand in the end: of those that the transaction has made, changed, and given
-  /// a lifetime while it made them.
+  /// Checks the objects as the transaction leaves them: those that it created, those that it changed, and those that it
+  /// both created and gave a lifetime.
   private func ask(ofObjectsAfter former: some ObjectReader, _ present: some ObjectReader) throws(ModelError) {
     for (reference, index) in created.sorted(by: { ($0.value, $0.key) < ($1.value, $1.key) }) {
       guard let record = present.record(reference) else { continue }
@@ -398,8 +403,8 @@ struct WriteInquiry {
     }
   }
 
-  /// Whether the rules let an object of `state`, which was asked of before, become `new`: it differs in attributes
-  /// alone, so that nothing is referred to anew.
+  /// Returns true if the rules permit an object of `state`, checked before, to become `new`. The two differ in
+  /// attributes alone, so there are no new references to check.
   func permits(
     _ new: ObjectRecord, insteadOf old: ObjectRecord, of reference: Reference, in state: ModelState
   ) -> Bool {
@@ -408,7 +413,8 @@ struct WriteInquiry {
     return access.permits(.update, reference, new, in: present, before: (old, state))
   }
 
-  /// A new reference to what may not be read is like one to what is not there.
+  /// Checks the new references of a change: a reference to an object that may not be read is refused like one to an
+  /// object that does not exist.
   private mutating func askReferences(
     _ change: Commit.KeyChange, _ index: Int, former: some ObjectReader, present: some ObjectReader
   ) throws(ModelError) {
@@ -439,15 +445,14 @@ struct WriteInquiry {
 
   // MARK: Transactions that are refused
 
-  /// Asks about a transaction that is refused, of which `operations` are the first ones, whether it may make and change
-  /// what it would.
+  /// Checks whether a refused transaction may create and change what it would. `operations` are its first operations.
   mutating func ask(
     afterFailureOf operations: some Collection<Operation>, _ preparations: [Preparation], in model: Model,
     _ limits: TransactionLimits
   ) throws(ModelError) {
     var refused = RefusedTransaction(in: model, limits, for: viewer)
     for (index, operation) in operations.enumerated() {
-      // Also what is there already.
+      // Including objects that exist already.
       for reference in operation.creations where created[reference] == nil { created[reference] = index }
       do throws(ModelError) {
         try ask(operation, index, former: model.state, present: refused.present, in: model.schema)
@@ -455,7 +460,7 @@ struct WriteInquiry {
         guard refused.isWithinBudget else { break }
         try ask(about: refused.farChanges, by: operation, index, former: model.state, in: model.schema)
       } catch {
-        // What else is wrong with an operation comes after the conditions.
+        // Other mistakes of an operation come after the conditions.
         guard error.code == .forbidden else { continue }
         var located = error
         located.operation = index
@@ -467,7 +472,7 @@ struct WriteInquiry {
 
   // MARK: Refusals
 
-  /// Returns what the model refuses without what it says of other objects.
+  /// Returns an error of the model without what it reveals about other objects.
   static func guarded(_ error: ModelError) -> ModelError {
     guard error.code == .deleteDenied else { return error }
     var guarded = ModelError(.deleteDenied, "something that refers to it forbids that it is deleted")
@@ -500,7 +505,7 @@ struct WriteInquiry {
 }
 
 extension Operation {
-  /// The objects that the operation makes, whatever is there.
+  /// The objects that the operation creates, whether or not they exist.
   fileprivate var creations: [Reference] {
     switch self {
     case .create(let reference, _): [reference]
@@ -511,10 +516,11 @@ extension Operation {
   }
 }
 
-/// A state with objects as they are to be: some that could not be made, and some that are to be changed.
+/// A state in which some objects have their intended records: objects that could not be created, and objects that are
+/// about to change.
 private struct IntendedState<Base: ObjectReader>: ObjectReader {
   let base: Base
-  /// The objects as they are to be; the others are as they are.
+  /// The records of the objects that differ from `base`.
   var intents: [Reference: ObjectRecord]
 
   func record(_ reference: Reference) -> ObjectRecord? { intents[reference] ?? base.record(reference) }

@@ -210,7 +210,7 @@ package struct GuardedReader<Base: ObjectReader>: ObjectReader {
   /// Returns true if the viewer may not read a key.
   package func hides(_ key: Int, of entity: Entity) -> Bool { viewer.hiddenKeys(of: entity).contains(key) }
 
-  /// The work that the reads of the base are charged to.
+  /// The work that reads of the base are charged to; nil if they are not counted.
   package var work: ReadingWork? { base.work }
 
   /// The base, which computed keys are evaluated over.

@@ -1,39 +1,41 @@
 import Support
 
-/// What the entities and keys of an old schema are called while steps are taken, and what is to become of their values.
+/// The names that the entities and keys of an old schema have after each step, and what the steps do with their values.
 struct EvolvingNames: Sendable {
   /// An entity of the old schema.
   struct OldEntity: Sendable {
     let entity: Entity
-    /// What it is called by now.
+    /// Its present name.
     var name: String
-    /// The step that drops its objects.
+    /// The number of the step that drops its objects; nil if none does.
     var droppedBy: Int?
-    /// What its keys are called by now, by their index; nil for those whose values are dropped.
+    /// The present names of its keys, by their index; nil for keys whose values are dropped.
     var keys: [String?]
-    /// The steps that change every object: those that renamed it or one of its keys, or dropped a key.
+    /// The steps that change every object of the entity: the steps that renamed it or one of its keys, or dropped a
+    /// key.
     var steps: [Int] = []
-    /// Those of them that renamed the entity: they change the objects that name its objects, too.
+    /// The steps among these that renamed the entity: they also change the objects that refer to its objects.
     var renames: [Int] = []
 
-    /// The index of the stored key that is called so by now.
+    /// The index of the stored key whose present name is `name`.
     func storedKey(named name: String) -> Int? {
       keys.indices.first { keys[$0] == name && entity.keys[$0].storage != nil }
     }
   }
 
-  /// A step about the values of a key, by the names of the new schema in the end.
+  /// A step about the values of a key. Later renames are applied to its names, which in the end are those of the new
+  /// schema.
   struct KeyStep: Sendable {
     let step: Int
     var entity: String
     var key: String
-    /// What to fill in, or to convert to where nothing else can be.
+    /// The value to fill in, or the fallback of a conversion.
     var value: Value?
-    /// The setting of the key; nil for another step.
+    /// The expression that sets the key; nil for a step of another kind.
     var setting: Setting?
   }
 
-  /// An expression over the objects of an old entity, and of those that extend it.
+  /// An expression over the objects of an old entity and of the entities that extend it.
   struct Setting: Sendable {
     let expression: KeyExpression
     let source: Entity
@@ -43,12 +45,12 @@ struct EvolvingNames: Sendable {
   private(set) var conversions: [KeyStep] = []
   private(set) var fills: [KeyStep] = []
   private(set) var settings: [KeyStep] = []
-  /// The steps that name what is not there, or a name that is taken.
+  /// The mistakes of steps that name an entity or a key that does not exist, or rename to a name in use.
   private(set) var mistakes: [MigrationObstacle] = []
   private let schema: Schema
   private let steps: [MigrationStep]
 
-  /// The names after `steps`.
+  /// Creates the names after `steps`.
   init(of schema: Schema, after steps: [MigrationStep]) {
     self.schema = schema
     self.steps = steps
@@ -68,7 +70,7 @@ struct EvolvingNames: Sendable {
       guard let position = position(of: entity, step), storedKey(key, in: position, step) != nil else { return }
       conversions.append(KeyStep(step: number, entity: entity, key: key, value: fallback))
     case .fill(let entity, let key, let value):
-      // The key may be one of the new schema alone: it is looked up when all names are known.
+      // The key may exist in the new schema alone, so it is looked up once all names are known.
       fills.append(KeyStep(step: number, entity: entity, key: key, value: value))
     case .set(let entity, let key, let expression):
       guard let position = position(of: entity, step), let setting = setting(expression, position, step) else { return }
@@ -129,8 +131,8 @@ struct EvolvingNames: Sendable {
 
   // MARK: Expressions
 
-  /// The expression of a step; nil where it has a mistake, or reads what a step before it changes: all expressions read
-  /// the objects of the old schema.
+  /// The expression of a step. Nil, with a reported mistake, if it is invalid or reads a key that an earlier step
+  /// changes: all expressions read the objects of the old schema.
   private mutating func setting(_ text: String, _ position: Int, _ step: MigrationStep) -> Setting? {
     let present = schemaByNow()
     let expression: KeyExpression
@@ -147,7 +149,7 @@ struct EvolvingNames: Sendable {
     return Setting(expression: expression, source: entities[position].entity)
   }
 
-  /// The old schema with the names that the keys have by now. Those whose values were dropped have none.
+  /// The old schema with the present names of its keys. Keys whose values were dropped have no usable name.
   private func schemaByNow() -> Schema {
     Schema(
       entities: entities.map { old in
@@ -162,7 +164,7 @@ struct EvolvingNames: Sendable {
       })
   }
 
-  /// The first key among those that are read that a step has changed already, with the step.
+  /// The first key among the keys read that an earlier step has changed, with that step.
   private func changed(_ reads: KeyTree, _ entity: Entity, _ schema: Schema) -> (key: String, step: Int)? {
     for branch in reads.branches {
       let key = entity.keys[branch.key]
@@ -176,7 +178,7 @@ struct EvolvingNames: Sendable {
     return nil
   }
 
-  /// The step that has changed a key's values, or those of its inverse.
+  /// The step that has changed the values of a key or of its inverse.
   private func changingStep(of key: Int, _ entity: Entity) -> Int? {
     var places = [(entity, key)]
     if let relationship = entity.keys[key].relationship, let inverse = relationship.inverseIndex,
@@ -198,7 +200,8 @@ struct EvolvingNames: Sendable {
 
   // MARK: Looking up
 
-  /// An entity of the old schema and those that extend it, as it says; a key has one index in all of them.
+  /// An entity of the old schema and the entities that extend it in the old schema; a key has the same index in all of
+  /// them.
   private func family(of position: Int) -> [Int] {
     let name = entities[position].entity.name
     return entities.indices.filter { entities[$0].entity.isKind(of: name) }
@@ -225,7 +228,7 @@ struct EvolvingNames: Sendable {
     return nil
   }
 
-  /// Notes that a step has a mistake.
+  /// Records a mistake of a step.
   private mutating func report(_ step: MigrationStep, _ reason: String) {
     mistakes.append(MigrationObstacle(entity: nil, reason: "step '\(step)': \(reason)"))
   }

@@ -1,33 +1,33 @@
-/// What stands between data and a new schema: it would be lost or break a rule.
+/// A reason why data cannot be used under a new schema: values would be lost or would break a rule.
 package struct MigrationObstacle: Hashable, Sendable, CustomStringConvertible {
-  /// An object that is concerned.
+  /// An affected object.
   package struct Example: Hashable, Sendable, CustomStringConvertible {
     /// The object, by its new name.
     package let object: Reference
-    /// What is the matter with it where that differs from object to object: `is -5, under the minimum 0`.
+    /// The reason that applies to this object, if it differs from object to object: `is -5, under the minimum 0`.
     package let reason: String?
 
-    /// Object and reason.
+    /// The object and the reason.
     package var description: String { reason.map { "\(object) \($0)" } ?? object.text }
   }
 
-  /// The most objects that are named.
+  /// The maximum number of objects named as examples.
   package static var maximumExamples: Int { 3 }
 
-  /// The entity by its new name, or its old one where it is not in the new schema; nil for a step with a mistake.
+  /// The entity's new name, or its old name if it is not in the new schema; nil for a mistake in a step.
   package let entity: String?
-  /// The key, where the obstacle is about one.
+  /// The key, if the obstacle is about one.
   package private(set) var key: String?
   /// The reason, as a clause: `number becomes string`.
   package let reason: String
-  /// The step that deals with it, with `NEW` and `VALUE` for the operator to choose; nil where none does.
+  /// The step that resolves the obstacle, with `NEW` and `VALUE` for the operator to replace; nil if no step does.
   package private(set) var remedy: String?
-  /// How many objects are concerned; nil where no object was looked at.
+  /// The number of affected objects; nil if no object was checked.
   package internal(set) var count: Int?
-  /// The first of them, in the order of references.
+  /// The first affected objects, in the order of references.
   package internal(set) var examples: [Example] = []
 
-  /// Everything in a line: ``Account.balance: number becomes string (2 objects: Account/1, Account/2); `convert
+  /// The obstacle on one line: ``Account.balance: number becomes string (2 objects: Account/1, Account/2); `convert
   /// Account.balance` ``.
   package var description: String {
     var text = entity.map { entity in "\(key.map { "\(entity).\($0)" } ?? entity): " } ?? ""
@@ -42,15 +42,15 @@ package struct MigrationObstacle: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Data cannot go on under a new schema. Nothing has been changed.
+/// The error for data that cannot be used under a new schema. Nothing has been changed.
 package struct MigrationRefusal: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The most obstacles that are listed.
+  /// The maximum number of obstacles listed.
   package static var maximumObstacles: Int { 100 }
 
-  /// The obstacles: the steps with mistakes, or else the rest by the order of the schema; at most
+  /// The obstacles: the mistakes of steps if there are any, or else all others in the order of the schema. At most
   /// `maximumObstacles`.
   package let obstacles: [MigrationObstacle]
-  /// How many obstacles there are, those that are not listed included; at least one.
+  /// The number of obstacles, including those not listed; at least one.
   package let count: Int
 
   init(_ obstacles: [MigrationObstacle]) {
@@ -58,7 +58,7 @@ package struct MigrationRefusal: Error, Hashable, Sendable, CustomStringConverti
     count = obstacles.count
   }
 
-  /// One obstacle a line, behind a line that says how many there are.
+  /// The number of obstacles on a line, followed by one line for each.
   package var description: String {
     let head = count == 1 ? "one thing stands" : "\(count) things stand"
     var lines = ["the data cannot go on under the new schema; \(head) in the way:"]
@@ -68,16 +68,16 @@ package struct MigrationRefusal: Error, Hashable, Sendable, CustomStringConverti
   }
 }
 
-/// The obstacles that objects meet, counted by place, with the first objects of each.
+/// The obstacles found in objects, counted by place, with the first objects of each.
 struct ObstacleTally {
-  /// The most characters of a reason: values may be long.
+  /// The maximum length of a reason in characters, since values may be long.
   private static let reasonLimit = 160
 
   private var obstacles: [MigrationSite: MigrationObstacle] = [:]
 
   var isEmpty: Bool { obstacles.isEmpty }
 
-  /// Counts an object at a place.
+  /// Counts an object for the obstacle at a place.
   mutating func note(_ site: MigrationSite, _ object: Reference, _ reason: String? = nil) {
     var obstacle = obstacles.removeValue(forKey: site) ?? site.obstacle
     obstacle.count = (obstacle.count ?? 0) + 1
@@ -97,10 +97,10 @@ struct ObstacleTally {
   }
 }
 
-/// A place of the new schema with one sort of obstacle: objects that meet the same one are counted together. In the
-/// order in which obstacles are listed.
+/// A place of the new schema with one kind of obstacle: objects with the same one are counted together. Ordered as
+/// obstacles are listed.
 struct MigrationSite: Hashable, Sendable, Comparable {
-  /// The sorts of obstacles, in the order in which those of one key are listed.
+  /// The kinds of obstacles, in the order in which the obstacles of one key are listed.
   enum Rank: Int, Sendable {
     case removal, shape, value, order, inverse, absence
   }
@@ -113,7 +113,7 @@ struct MigrationSite: Hashable, Sendable, Comparable {
   let reason: String
   let remedy: String?
 
-  /// An obstacle at this place.
+  /// Returns a site for an obstacle at this place.
   func with(_ rank: Rank, _ reason: String, remedy: String?) -> MigrationSite {
     MigrationSite(
       entityOrder: entityOrder, keyOrder: keyOrder, entity: entity, key: key, rank: rank, reason: reason,
@@ -130,7 +130,7 @@ struct MigrationSite: Hashable, Sendable, Comparable {
 }
 
 extension MigrationSite {
-  /// A key of the new schema, for obstacles to come.
+  /// Creates the site of a key of the new schema, as a basis for the sites of its obstacles.
   init(_ entity: Entity, _ index: Int, _ key: Key) {
     self.init(
       entityOrder: entity.index, keyOrder: index, entity: entity.name, key: key.name, rank: .value, reason: "",

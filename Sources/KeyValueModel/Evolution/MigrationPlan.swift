@@ -1,53 +1,54 @@
 import Support
 
-/// How the objects of an old schema become those of a new one: for each key where its value comes from. Worked out from
-/// the two schemas and the steps, without a look at the objects.
+/// The plan for turning objects of an old schema into objects of a new one: the source of each key's value. Made from
+/// the two schemas and the steps, without access to the objects.
 struct MigrationPlan: Sendable {
-  /// What becomes of the objects of one old entity.
+  /// The plan for the objects of one old entity.
   struct EntityPlan: Sendable {
     let old: Entity
-    /// What they become; nil where they cannot stay.
+    /// The entity of the migrated objects; nil if the objects cannot be kept.
     let new: Entity?
-    /// The name of the entity by now.
+    /// The name of the entity after all steps.
     let name: String
-    /// The step that drops them.
+    /// The number of the step that drops the objects; nil if none does.
     let droppedBy: Int?
-    /// The steps that change each of them.
+    /// The numbers of the steps that change each object.
     let steps: [Int]
-    /// The obstacle that they are, where they cannot stay and no step drops them.
+    /// The obstacle for objects that cannot be kept and that no step drops; nil otherwise.
     var removal: MigrationSite?
-    /// Where the new record's values come from, by their storage.
+    /// The sources of the new record's values, by their storage.
     var columns: [Column] = []
     /// Values of the old record that have no place in the new one.
     var lost: [LostKey] = []
-    /// Whether a record of the new entity has the very values of the old one's.
+    /// True if a record of the new entity has exactly the values of the old record.
     var isVerbatim = false
   }
 
-  /// Where one stored value comes from.
+  /// The source of one stored value.
   struct Column: Sendable {
     enum Source: Sendable {
-      /// The old record has none.
+      /// The old record has no value.
       case fresh
       /// A value of the old record.
       case carried(storage: Int, Key)
-      /// A value of the old record that does not go with the new key: an obstacle, where there is one.
+      /// A value of the old record that the new key cannot hold. Each such value is an obstacle.
       case conflicting(storage: Int, MigrationSite)
     }
 
     let key: Key
     let site: MigrationSite
     let source: Source
-    /// The key as a step names it that converts or drops its values.
+    /// The key as `Entity.key`, as a step that converts or drops its values names it.
     let place: String
-    /// Whether the old value goes over as it is.
+    /// True if the old value is carried over unchanged.
     var isVerbatim = false
-    /// Whether the value may turn out to be null, and must not.
+    /// True if the value must not be null but may turn out to be.
     var mayLackValue = false
-    /// Whether both sides of a relationship named one another before and do so still.
+    /// True unless the key has an inverse whose values the migration must reconcile with this key's: both sides
+    /// referred to each other before and still do.
     var isSettled = true
     var conversion: (step: Int, fallback: Value?)?
-    /// In the order of the steps.
+    /// The values to fill in, in the order of the steps.
     var fills: [(step: Int, value: Value)] = []
     var setting: (step: Int, expression: KeyExpression)?
   }
@@ -55,19 +56,19 @@ struct MigrationPlan: Sendable {
   /// A stored key that the new schema does not have, or whose values are dropped.
   struct LostKey: Sendable {
     let storage: Int
-    /// The obstacle that its values are; nil where a step drops them.
+    /// The obstacle for each of its values; nil if a step drops them.
     let site: MigrationSite?
   }
 
   let old: Schema
   let new: Schema
   let steps: [MigrationStep]
-  /// By the index of the old entity.
+  /// The plans by the index of the old entity.
   private(set) var entities: [EntityPlan] = []
-  /// Steps with mistakes.
+  /// The mistakes of steps.
   private(set) var mistakes: [MigrationObstacle] = []
   let names: EvolvingNames
-  /// The conversions that have something to convert.
+  /// The numbers of the conversions that apply to a key.
   private var usedConversions: Set<Int> = []
   private var positionsByNewEntity: [Int?] = []
 
@@ -92,16 +93,17 @@ struct MigrationPlan: Sendable {
     checkConversions()
   }
 
-  /// What an object is called under the new schema; nil where it goes. `reference` must be one of the old schema's.
+  /// The name of an object under the new schema; nil if the object is not kept. `reference` must belong to the old
+  /// schema.
   func name(of reference: Reference) -> Reference? {
     guard let entity = old.entity(of: reference), let new = entities[entity.index].new else { return nil }
     return new.name == entity.name ? reference : Reference(entity: new.name, id: reference.id)
   }
 
-  /// The plan for the objects of a new entity; nil where it has none yet.
+  /// The plan for the objects of a new entity; nil if the entity has no objects yet.
   func plan(for entity: Entity) -> EntityPlan? { positionsByNewEntity[entity.index].map { entities[$0] } }
 
-  /// The column of a key of a new entity; nil where the key is computed, or the entity has no plan yet.
+  /// The column of a key of a new entity; nil if the key is computed, or if the entity has no plan yet.
   func column(ofKey index: Int, in entity: Entity) -> Column? {
     guard let storage = entity.keys[index].storage else { return nil }
     return plan(for: entity)?.columns[storage]
@@ -132,7 +134,7 @@ struct MigrationPlan: Sendable {
     entities[position].columns = columns
   }
 
-  /// The stored keys whose values have no place in the new entity.
+  /// The stored keys whose values the new entity cannot hold.
   private func lostKeys(_ position: Int, _ new: Entity) -> [LostKey] {
     let names = names.entities[position]
     var lost: [LostKey] = []
@@ -156,7 +158,7 @@ struct MigrationPlan: Sendable {
     return lost
   }
 
-  /// The topmost of the old ancestors that lose a key in the same way: where it is best dropped.
+  /// The topmost of the old ancestors that lose a key in the same way: the entity in which the key is best dropped.
   private func highestLoser(of index: Int, named name: String, from position: Int, isComputed: Bool) -> EntityPlan {
     var highest = entities[position]
     while let parent = highest.old.parent.flatMap(old.entity(named:)), parent.keys.indices.contains(index),
@@ -169,7 +171,7 @@ struct MigrationPlan: Sendable {
     return highest
   }
 
-  /// Notes that a step has a mistake.
+  /// Records a mistake of a step.
   private mutating func report(_ step: Int, _ reason: String) {
     mistakes.append(MigrationObstacle(entity: nil, reason: "step '\(steps[step])': \(reason)"))
   }
@@ -191,7 +193,7 @@ struct MigrationPlan: Sendable {
       if let conversion { column.conversion = (conversion.step, conversion.value) }
       column.isVerbatim = conversion == nil && goesOverAsItIs(before, key)
       column.isSettled = conversion == nil && isSettled(before, key)
-      // Another object may take its side of a relationship away.
+      // The other side of a relationship may remove the reference.
       let isKept = column.isVerbatim && !before.isOptional && key.relationship?.inverse == nil
       column.mayLackValue = !key.isOptional && !key.isToMany && !isKept
     } else {
@@ -213,7 +215,7 @@ struct MigrationPlan: Sendable {
     return column
   }
 
-  /// The values to fill in, of the steps that name the lowest of the entities that they concern.
+  /// The values to fill in, from the steps that name the most specific entity.
   private func fills(_ entity: Entity, _ key: Key) -> [(step: Int, value: Value)] {
     let steps = names.fills.filter { $0.key == key.name && entity.isKind(of: $0.entity) }
     let lowest = steps.map { depth(of: $0.entity) }.max()
@@ -222,7 +224,7 @@ struct MigrationPlan: Sendable {
     }
   }
 
-  /// The expression that gives the values of a key to the objects of an old entity.
+  /// The expression that sets a key of the objects of an old entity.
   private func setting(_ entity: Entity, _ key: Key, _ position: Int) -> (step: Int, expression: KeyExpression)? {
     let old = names.entities[position].entity
     let steps = names.settings.filter { $0.setting.map { old.isKind(of: $0.source.name) } ?? false }
@@ -230,7 +232,7 @@ struct MigrationPlan: Sendable {
     return (step.step, setting.expression)
   }
 
-  /// `former` is the index of the old key with the values.
+  /// Returns the source of a key's value. `former` is the index of the old key with the values; nil if there is none.
   private func source(
     of key: Key, _ former: Int?, at site: MigrationSite, _ place: String, _ position: Int, isConverted: Bool
   ) -> Column.Source {
@@ -244,8 +246,8 @@ struct MigrationPlan: Sendable {
       storage: storage, site.with(.shape, "\(old) becomes \(shape)", remedy: "`convert \(place)`"))
   }
 
-  /// The topmost of the old ancestors with the key at an index that the new entity has as ancestors still: a step that
-  /// names it is for this entity too.
+  /// The name of the topmost old ancestor that has the key at an index and is still an ancestor of the new entity: a
+  /// step that names it applies to this entity too.
   private func highestHolder(of index: Int, named name: String, from position: Int) -> String {
     var highest = entities[position]
     while let parent = highest.old.parent.flatMap(old.entity(named:)), parent.keys.indices.contains(index),
@@ -257,7 +259,7 @@ struct MigrationPlan: Sendable {
     return highest.name
   }
 
-  /// The step for a key that names the lowest of the entities that it concerns; of several, the last.
+  /// The step for a key that names the most specific entity; of several such steps, the last.
   private func mostSpecific(
     _ steps: [EvolvingNames.KeyStep], _ entity: Entity, _ key: String
   ) -> EvolvingNames.KeyStep? {
@@ -269,7 +271,7 @@ struct MigrationPlan: Sendable {
 
   // MARK: Comparison: what the schemas alone say of a key's values
 
-  /// Whether every value of `before` is one of `key` as it is.
+  /// Returns true if every value of `before` is a valid value of `key` without a change.
   private func goesOverAsItIs(_ before: Key, _ key: Key) -> Bool {
     guard before.isOrdered == key.isOrdered else { return false }
     if let old = before.valueAttribute, let new = key.valueAttribute {
@@ -284,7 +286,7 @@ struct MigrationPlan: Sendable {
     }
   }
 
-  /// Whether two keys have the same inverse, by its present name.
+  /// Returns true if two keys have the same inverse, by its present name.
   private func isSettled(_ before: Key, _ key: Key) -> Bool {
     guard let relationship = key.relationship, let inverse = relationship.inverse else { return true }
     guard let former = before.relationship, let index = former.inverseIndex,
@@ -296,7 +298,8 @@ struct MigrationPlan: Sendable {
 
   // MARK: Steps that the new schema does not go with
 
-  /// A conversion of values that another step drops has nothing to do, and is no mistake.
+  /// Reports each conversion of a key that is not stored in the new schema. A conversion of values that another step
+  /// drops has no effect and is not a mistake.
   private mutating func checkConversions() {
     for conversion in names.conversions where !usedConversions.contains(conversion.step) {
       if names.entities.contains(where: { $0.name == conversion.entity && $0.droppedBy != nil }) { continue }
@@ -331,7 +334,7 @@ struct MigrationPlan: Sendable {
     }
   }
 
-  /// The stored key of the new schema that a step names; reports the step and is nil where there is none.
+  /// The stored key of the new schema that a step names. Nil, with a reported mistake, if there is none.
   private mutating func storedKey(of step: EvolvingNames.KeyStep) -> Key? {
     guard let entity = new.entity(named: step.entity) else {
       let hint = NearestName.hint(for: step.entity, among: new.entities.map(\.name))
@@ -345,14 +348,14 @@ struct MigrationPlan: Sendable {
     return entity.keys[index]
   }
 
-  /// Says that a step names no stored key of the new schema.
+  /// Returns the message for a step that does not name a stored key of the new schema.
   private func missingKey(_ step: EvolvingNames.KeyStep, _ entity: Entity?) -> String {
     let keys = entity?.keys.filter { $0.storage != nil }.map(\.name) ?? []
     return "the new schema has no stored key '\(step.key)' in \(step.entity)"
       + NearestName.hint(for: step.key, among: keys)
   }
 
-  /// What a fill stores; whether an object that it names is there is seen later.
+  /// Returns the value that a fill stores. The existence of an object that it refers to is checked later.
   private func accepted(_ value: Value, _ key: Key) throws(Attribute.Refusal) -> Value {
     switch key.kind {
     case .attribute(let attribute): return try attribute.accepting(value)
@@ -367,13 +370,14 @@ struct MigrationPlan: Sendable {
   }
 }
 
-/// What sort of values a stored key has: between keys of one shape values go over, between others they are converted.
+/// The kind of values that a stored key has. Between keys of the same shape values are carried over, between others
+/// they must be converted.
 struct KeyShape: Hashable, Sendable, CustomStringConvertible {
   /// The type of the value, or of the members; nil for references.
   let type: AttributeType?
   let isCollection: Bool
 
-  /// The shape as it is called in a sentence: `number`, `toOne`, `toMany of string`.
+  /// The shape as a word for messages: `number`, `toOne`, `toMany of string`.
   var description: String {
     guard let type else { return isCollection ? "toMany" : "toOne" }
     return isCollection ? "toMany of \(type.rawValue)" : type.rawValue
@@ -381,7 +385,7 @@ struct KeyShape: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Key {
-  /// The shape of what it stores; of a computed key there is none.
+  /// The shape of the stored values; nil for a computed key.
   var shape: KeyShape? {
     switch kind {
     case .attribute(let attribute): KeyShape(type: attribute.type, isCollection: false)
@@ -391,7 +395,7 @@ extension Key {
     }
   }
 
-  /// The constraints of the value or of the members; nil where they are references.
+  /// The constraints of the value or of the members; nil if they are references.
   var valueAttribute: Attribute? {
     switch kind {
     case .attribute(let attribute): attribute
@@ -400,7 +404,7 @@ extension Key {
     }
   }
 
-  /// Whether the places of members are chosen.
+  /// True for a collection whose members have positions chosen by the caller.
   var isOrdered: Bool {
     if case .toMany(let toMany) = kind { return toMany.isOrdered }
     return false
@@ -408,7 +412,7 @@ extension Key {
 }
 
 extension ToMany {
-  /// The constraints of the members, where they are values.
+  /// The constraints of the members, if they are values.
   var valueAttribute: Attribute? {
     if case .value(let attribute) = member { return attribute }
     return nil
@@ -416,8 +420,8 @@ extension ToMany {
 }
 
 extension ValueType {
-  /// Returns true if a value of a key of this type may come from an expression of another type: a number may be whole,
-  /// a text a date.
+  /// Returns true if a key of this type may be set from an expression of another type: a number may be whole, and a
+  /// text may be a date.
   fileprivate func mayTake(_ type: ValueType) -> Bool {
     switch (self, type) {
     // An expression of unknown type may give anything.
@@ -431,7 +435,7 @@ extension ValueType {
 }
 
 extension Schema {
-  /// The topmost ancestor that has the key at an index: where it is declared, if it is stored.
+  /// The topmost ancestor that has the key at an index; for a stored key, the entity that declares it.
   fileprivate func declaringEntity(of index: Int, in entity: Entity) -> Entity {
     var declaring = entity
     while let parent = declaring.parent.flatMap(self.entity(named:)), parent.keys.indices.contains(index) {

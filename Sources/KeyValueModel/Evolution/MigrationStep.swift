@@ -1,25 +1,26 @@
-/// What an operator says is to become of data that would not go on under a new schema by itself. Steps are taken in
-/// order, and each uses the names as the steps before it left them.
+/// An instruction of the operator for data that cannot be used under a new schema unchanged. Steps are taken in order,
+/// and each uses the names that the steps before it have left.
 package enum MigrationStep: Hashable, Sendable {
-  /// An entity has another name; its objects, and all references to them, change with it.
+  /// Renames an entity; its objects, and all references to them, change with it.
   case renameEntity(String, to: String)
-  /// A key has another name, in its entity and in those that extend it.
+  /// Renames a key in its entity and in the entities that extend it.
   case renameKey(entity: String, key: String, to: String)
-  /// The objects of an entity go, those of its subclasses stay. Keys that named one of them name nothing then.
+  /// Deletes the objects of an entity, not those of its subclasses. References to a deleted object are removed.
   case dropEntity(String)
-  /// The values of a key go, in its entity and in those that extend it.
+  /// Deletes the values of a key in its entity and in the entities that extend it.
   case dropKey(entity: String, key: String)
-  /// The values of a key take the form that the new schema wants. One that cannot becomes `fallback`; without a
-  /// fallback it is an obstacle.
+  /// Converts the values of a key to the form that the new schema requires. A value that cannot be converted becomes
+  /// `fallback`; without a fallback it is an obstacle.
   case convert(entity: String, key: String, fallback: Value?)
-  /// Objects that have no value for a key get this one.
+  /// Gives this value to objects without a value for the key.
   case fill(entity: String, key: String, Value)
-  /// All objects get the value of an expression in CEL, which reads the objects as they are at this step.
+  /// Sets the key of all objects to the value of an expression in CEL, which reads the objects as they are at this
+  /// step.
   case set(entity: String, key: String, expression: String)
 }
 
 extension MigrationStep: CustomStringConvertible {
-  /// The step as it is written on a line.
+  /// The step as written on a line.
   package var description: String {
     switch self {
     case .renameEntity(let entity, let name): "rename \(entity) \(name)"
@@ -35,7 +36,7 @@ extension MigrationStep: CustomStringConvertible {
 }
 
 extension MigrationStep {
-  /// The most lines that a file of steps may have.
+  /// The maximum number of lines of a file of steps.
   package static var maximumLines: Int { 10_000 }
 
   private static var forms: String {
@@ -43,8 +44,8 @@ extension MigrationStep {
       + "fill Entity.key JSON, set Entity.key = EXPRESSION"
   }
 
-  /// The step that one line says: `rename Person.name fullName`, `drop Invoice`, `convert Account.balance or 0`,
-  /// `fill Account.currency "EUR"`, `set Person.name = first + ' ' + last`. Throws where it says none.
+  /// Creates a step from one line: `rename Person.name fullName`, `drop Invoice`, `convert Account.balance or 0`, `fill
+  /// Account.currency "EUR"`, `set Person.name = first + ' ' + last`. Throws if the line is not a step.
   package init(_ text: String) throws(MigrationStepError) {
     var rest = Substring(text.trimmingBlanks)
     let verb = Self.word(&rest)
@@ -76,8 +77,8 @@ extension MigrationStep {
     }
   }
 
-  /// The steps of a file: one a line, without empty lines and those that begin with `#`. Throws at the first line that
-  /// is none, with its number.
+  /// The steps of a file: one step a line; empty lines and lines that begin with `#` are skipped. Throws at the first
+  /// line that is not a step, with its number.
   package static func steps(inFile text: String) throws(MigrationStepError) -> [MigrationStep] {
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     guard lines.count <= maximumLines else {
@@ -154,7 +155,7 @@ extension MigrationStep {
     }
   }
 
-  /// The next word, with the blanks behind it taken away.
+  /// Removes the next word and the blanks after it from `rest`, and returns the word.
   private static func word(_ rest: inout Substring) -> String {
     let word = rest.prefix { !$0.isBlank }
     rest = rest[word.endIndex...].drop(while: \.isBlank)
@@ -162,9 +163,9 @@ extension MigrationStep {
   }
 }
 
-/// Why a line is no migration step.
+/// The error for a line that is not a migration step.
 package struct MigrationStepError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, as a sentence for its author.
+  /// The mistake, as a sentence for the author of the step.
   package let description: String
 }
 

@@ -1,10 +1,10 @@
-/// Finds the differences between two schemas and says each in a clause.
+/// Finds the differences between two schemas and describes each in a clause.
 struct SchemaComparison {
   private let plan: MigrationPlan
 
   init(_ plan: MigrationPlan) { self.plan = plan }
 
-  /// All differences, in the order of the new schema; entities that are gone come last.
+  /// All differences in the order of the new schema; removed entities come last.
   func changes() -> [SchemaChange] {
     var changes: [SchemaChange] = []
     for entity in plan.new.entities {
@@ -43,13 +43,14 @@ struct SchemaComparison {
     return clauses
   }
 
-  /// What a cell shows that names no key path; nil where that is the default.
+  /// The key paths that a cell shows by default, as the schema declares them; nil if they are all keys that are not
+  /// to-many.
   private static func declaredDisplay(of entity: Entity) -> [String]? {
     let display = entity.display.map(\.text)
     return display == entity.keys.filter { !$0.isToMany }.map(\.name) ? nil : display
   }
 
-  /// The keys that an entity declares itself, computed ones that it declares anew included.
+  /// The keys that an entity declares itself, including computed keys that it redeclares.
   private func declaredKeys(of entity: Entity) -> [Int] {
     let inherited = entity.parent.flatMap(plan.new.entity(named:))?.keys ?? []
     return entity.keys.indices.filter { index in
@@ -61,7 +62,7 @@ struct SchemaComparison {
     }
   }
 
-  /// Keys of the old schema that the new one has not, where they were declared.
+  /// The changes for keys of the old schema that the new one lacks, each in the entity that declared the key.
   private func goneKeys(_ entity: Entity, _ source: MigrationPlan.EntityPlan) -> [SchemaChange] {
     let names = plan.names.entities[source.old.index]
     let inherited = source.old.parent.flatMap(plan.old.entity(named:))?.keys.count ?? 0
@@ -69,7 +70,7 @@ struct SchemaComparison {
       let key = source.old.keys[index]
       let name = names.keys[index] ?? key.name
       guard entity.indexOfKey(name) == nil else { return nil }
-      // What the parent loses as well is said there.
+      // A key that the parent lost too is reported for the parent.
       if index < inherited, let parent = source.old.parent.flatMap(plan.old.entity(named:)),
         plan.entities[parent.index].new.map({ $0.indexOfKey(name) == nil }) ?? false
       {
@@ -97,14 +98,14 @@ struct SchemaComparison {
       : ["was stored and is computed now"]
   }
 
-  /// Where a relationship led to, by the present name.
+  /// The present name of a relationship's old destination.
   private func destinationName(_ key: Key) -> String? {
     key.relationship.map { relationship in
       plan.old.entity(named: relationship.destination).map { plan.entities[$0.index].name } ?? relationship.destination
     }
   }
 
-  /// What a key without old values begins with.
+  /// Describes the first values of a key that has no old values.
   private func novelty(of key: Key) -> String {
     switch key.kind {
     case .computed: return "is new and computed"
@@ -120,7 +121,7 @@ struct SchemaComparison {
     }
   }
 
-  /// The other side of a relationship, where there are values.
+  /// The other side of a relationship, if it has old values.
   private func source(of destination: String?, _ inverse: String?) -> String? {
     guard let destination, let inverse, let entity = plan.new.entity(named: destination),
       let column = entity.indexOfKey(inverse).flatMap({ plan.column(ofKey: $0, in: entity) })
@@ -130,14 +131,14 @@ struct SchemaComparison {
   }
 }
 
-/// Finds the differences between two declarations of one key and says each in a clause.
+/// Finds the differences between two declarations of one key and describes each in a clause.
 private struct KeyComparison {
   let before: Key
   let key: Key
-  /// Where the old one led to, by the present name of the entity.
+  /// The present name of the old key's destination.
   let destinationName: String?
 
-  /// What is different.
+  /// Describes the differences.
   func clauses() -> [String] {
     var clauses: [String] = []
     if case .computed(let old) = before.kind, case .computed(let new) = key.kind {
@@ -197,13 +198,13 @@ private struct KeyComparison {
 
 /// One way in which a new schema differs from an old one, for the log of a start.
 package struct SchemaChange: Hashable, Sendable, CustomStringConvertible {
-  /// The entity by its new name, or the old one where it is gone.
+  /// The entity's new name, or its old name if it is removed.
   package let entity: String
-  /// The key, where the change is about one.
+  /// The key, if the change is about one.
   package let key: String?
-  /// What is different, as a clause: `is new, and null in all objects`.
+  /// The difference, as a clause: `is new, and null in all objects`.
   package let change: String
 
-  /// Place and change in a line: `Account.note is new, and null in all objects`.
+  /// The place and the change on one line: `Account.note is new, and null in all objects`.
   package var description: String { "\(key.map { "\(entity).\($0)" } ?? entity) \(change)" }
 }

@@ -1,8 +1,9 @@
 import CEL
 
-/// A migration under way: first every object by itself, then the sides of relationships, then what must not be null.
+/// A migration in progress: it migrates each object by itself, then reconciles the sides of relationships, then finds
+/// missing values.
 struct StateMigration {
-  /// One value of an object of the new state.
+  /// The place of one value of an object in the new state.
   private struct Slot: Hashable {
     let object: Reference
     let storage: Int
@@ -18,21 +19,21 @@ struct StateMigration {
   private let old: ModelState
   private let revision: Revision
   private var records: [Reference: ObjectRecord]
-  /// The objects of each new entity, without those of its subclasses.
+  /// The objects of each new entity, by the entity's index, without those of its subclasses.
   private var extents: [[Reference]]
   private var tally = ObstacleTally()
   private var report: MigrationReport
-  /// Where an obstacle was met: what is missing there is no obstacle of its own.
+  /// The places at which an obstacle was found: a missing value at such a place is not another obstacle.
   private var failed: Set<Slot> = []
-  /// Links that a conversion took away, whose other side is to go too.
+  /// The links that a step removed, with the step: their other side must be removed too.
   private var removedLinks: [Link: Int] = [:]
-  /// Links that a step made, whose other side is to come too.
+  /// The links that a step added, with the step: their other side must be added too.
   private var addedLinks: [Link: Int] = [:]
-  /// The last steps that took a value away.
+  /// The last step that removed a value at each place.
   private var emptied: [Slot: Int] = [:]
-  /// Objects that a step changes on both sides of a relationship, so that each is counted once.
+  /// The objects that each step changes through relationships, so that an object changed on both sides is counted once.
   private var touched: [Int: Set<Reference>] = [:]
-  /// How many values there must be in the end: those that were, without what steps took, with what was filled in.
+  /// The expected number of values at the end: the old values, without those that steps removed, plus those filled in.
   private var expectedValues = 0
 
   init(_ plan: MigrationPlan, _ state: ModelState, revision: Revision) {
@@ -45,7 +46,7 @@ struct StateMigration {
   }
 
   mutating func run(changes: [SchemaChange]) throws(MigrationRefusal) -> Migration {
-    // What stands in the way of objects may be what a step with a mistake was for.
+    // An obstacle in the objects may be one that a step with a mistake was meant to resolve.
     guard plan.mistakes.isEmpty else { throw MigrationRefusal(plan.mistakes) }
     report = MigrationReport(changes: changes, steps: plan.steps.map { .init(step: $0, objects: 0) })
     for (reference, record) in old.all { migrate(reference, record) }
@@ -94,7 +95,7 @@ struct StateMigration {
     if let site = lost.site { tally.note(site, rebuilt.name) }
   }
 
-  /// Counts an object for a step that changes it after it has been rebuilt.
+  /// Sets the revision of an object that changes after it was rebuilt, and counts the object for the step.
   private mutating func touch(_ object: Reference, by step: Int?) {
     records[object]?.noteSetting(by: revision)
     guard let step, touched[step, default: []].insert(object).inserted else { return }
@@ -103,7 +104,7 @@ struct StateMigration {
 
   // MARK: The end
 
-  /// Objects that have nothing where something must be.
+  /// Records an obstacle for each missing value that must not be null.
   private mutating func noteAbsences() {
     for entity in plan.entities {
       guard let new = entity.new else { continue }
@@ -118,8 +119,8 @@ struct StateMigration {
     }
   }
 
-  /// Counts what there is. A migration that lost something that no step named is a mistake of ours, and must not be
-  /// used.
+  /// Checks the numbers of objects and values. A migration that lost something that no step named has a programming
+  /// error, and its result must not be used.
   private func checkNothingIsLost() {
     precondition(
       records.count + report.removed == old.count, "a migration made \(records.count) objects of \(old.count)")
@@ -139,7 +140,7 @@ struct StateMigration {
     } else {
       value = sourceValue(of: column, record, &rebuilt)
     }
-    // A relationship is filled when its other side is known.
+    // Relationships are filled later, when the other side is known.
     let slot = Slot(object: rebuilt.name, storage: column.storage)
     if value.isNull, case .attribute = column.key.kind, let fill = fill(of: slot, column) {
       value = fill.value
@@ -149,15 +150,15 @@ struct StateMigration {
     return value
   }
 
-  /// The value that a step gives to a place that is null, and not by an obstacle: of the steps that find it so, the
-  /// first. What a step behind them takes away, or sets, they do not fill.
+  /// The value that a step fills into a place that is null, other than because of an obstacle: of the steps that find
+  /// it null, the first applies. A step does not fill a value that a later step removes or sets.
   private func fill(of slot: Slot, _ column: MigrationPlan.Column) -> (step: Int, value: Value)? {
     guard !failed.contains(slot) else { return nil }
     let emptied = max(emptied[slot] ?? -1, column.setting?.step ?? -1)
     return column.fills.first { $0.step > emptied }
   }
 
-  /// Notes that a step has taken a value away.
+  /// Records that a step removed a value.
   private mutating func noteLoss(at slot: Slot, by step: Int) { emptied[slot] = max(emptied[slot] ?? step, step) }
 
   private mutating func sourceValue(
@@ -183,8 +184,8 @@ struct StateMigration {
     return value
   }
 
-  /// An old value as the new key has it: references by their new names, members in their new order, everything under
-  /// the new constraints.
+  /// Returns an old value in the form of the new key: references by their new names, members in their new order,
+  /// everything under the new constraints.
   private mutating func carried(
     _ value: Value, _ before: Key, _ column: MigrationPlan.Column, _ rebuilt: inout ObjectRebuilding
   ) -> Value {
@@ -212,7 +213,7 @@ struct StateMigration {
     return new
   }
 
-  /// A value that cannot be converted becomes what the step says instead.
+  /// Replaces a value that cannot be converted by the fallback of the step.
   private mutating func replace(
     _ value: Value, by fallback: Value, _ step: Int, _ slot: Slot, _ column: MigrationPlan.Column,
     _ elements: inout [Value], _ rebuilt: inout ObjectRebuilding
@@ -237,7 +238,7 @@ struct StateMigration {
     }
   }
 
-  /// The value of the key with these elements.
+  /// Returns the value of the key with these elements.
   private mutating func assembled(
     _ elements: [Value], _ before: Key, _ column: MigrationPlan.Column, _ object: Reference
   ) -> Value {
@@ -268,7 +269,7 @@ struct StateMigration {
 
   // MARK: Elements
 
-  /// A reference by its new name; nil where its object goes. Everything else as it is.
+  /// Returns a reference by its new name, or nil if its object is not kept. Returns any other value unchanged.
   private mutating func renamed(_ value: Value, _ slot: Slot, _ rebuilt: inout ObjectRebuilding) -> Value? {
     guard case .reference(let target) = value, let entity = plan.old.entity(of: target) else { return value }
     let names = plan.names.entities[entity.index]
@@ -277,8 +278,8 @@ struct StateMigration {
       noteLoss(at: slot, by: step)
       return nil
     }
-    // That an entity is not in the new schema is an obstacle of its own, and a key that loses its objects by that has
-    // none.
+    // An entity missing in the new schema is an obstacle of its own; a key that loses its objects by that is not
+    // another one.
     guard let name = plan.name(of: target) else {
       failed.insert(slot)
       return nil
@@ -287,7 +288,7 @@ struct StateMigration {
     return .reference(name)
   }
 
-  /// An element in the form of the new key. Of references, those of objects that will be there.
+  /// Returns an element in the form of the new key. A reference must name an object that exists after the migration.
   private func accepted(_ value: Value, _ column: MigrationPlan.Column) throws(Attribute.Refusal) -> Value {
     if let attribute = column.key.valueAttribute {
       return try column.conversion == nil ? attribute.accepting(value) : attribute.converted(value)
@@ -307,7 +308,7 @@ struct StateMigration {
     return .reference(target)
   }
 
-  /// Whether an object will be there, by its new name, also before it has been rebuilt.
+  /// Returns true if an object exists after the migration, by its new name. Works before the object is rebuilt, too.
   private func exists(_ target: Reference) -> Bool {
     guard let entity = plan.new.entity(of: target), let source = plan.plan(for: entity)?.old else {
       return false
@@ -315,19 +316,19 @@ struct StateMigration {
     return Reference(entity: source.name, id: target.id).map { old.record($0) != nil } ?? false
   }
 
-  /// Notes an obstacle at an object.
+  /// Records an obstacle at an object.
   private mutating func fail(
     _ column: MigrationPlan.Column, _ site: MigrationSite, _ object: Reference, _ reason: String? = nil
   ) {
-    // An object with many members that do not fit is one object.
+    // An object is counted once, however many of its members do not fit.
     guard failed.insert(Slot(object: object, storage: column.storage)).inserted else { return }
     tally.note(site, object, reason)
   }
 
   // MARK: Settings: values that a step works out
 
-  /// The value of an expression for an object of the old state, in the form of the new key. A failure, and a value that
-  /// the key does not take, are obstacles.
+  /// Returns the value of an expression for an object of the old state, in the form of the new key. A failure, or a
+  /// value that the key does not accept, is an obstacle.
   private mutating func set(
     _ column: MigrationPlan.Column, _ expression: KeyExpression, _ step: Int, _ record: ObjectRecord,
     _ rebuilt: inout ObjectRebuilding
@@ -359,7 +360,7 @@ struct StateMigration {
     if case .carried(let storage, _) = column.source { record.values[storage] } else { .null }
   }
 
-  /// Each object has the budget of one expression.
+  /// Evaluates an expression for one object, with the budget of one expression.
   private func value(
     of expression: KeyExpression, _ column: MigrationPlan.Column, _ object: Reference, _ record: ObjectRecord
   ) throws(Attribute.Refusal) -> Value {
@@ -370,7 +371,7 @@ struct StateMigration {
     } catch {
       throw Attribute.Refusal(reason: "fails: \(error.message)")
     }
-    // References within a value of JSON are texts.
+    // References inside a JSON value become strings.
     let isJSON = column.key.valueAttribute?.type == .json
     guard let plain = Value(evaluated, as: nil), let value = isJSON ? try? Value(json: plain.json) : plain else {
       throw Attribute.Refusal(reason: "gives what JSON does not have")
@@ -380,7 +381,7 @@ struct StateMigration {
     return .reference(try target(value, column))
   }
 
-  /// The object that a value names, by its new name. The expression names objects as the old schema does.
+  /// Returns the object that a value names, by its new name. The expression names objects by their old names.
   private func target(_ value: Value, _ column: MigrationPlan.Column) throws(Attribute.Refusal) -> Reference {
     let named: Reference? =
       switch value {
@@ -398,15 +399,15 @@ struct StateMigration {
 
   // MARK: Inverses: both sides name one another in the end
 
-  /// A key with an inverse, and the keys on the other side.
+  /// A stored key with an inverse, the index of the inverse, and the entities whose objects have the key.
   private struct Direction {
     let storage: Int
     let inverseIndex: Int
     let holders: [Entity]
   }
 
-  /// Compares the sides of each relationship that is new, or of which one side is. A side that is new is filled from
-  /// the other one; where two old sides do not agree, neither is known to be right.
+  /// Reconciles the sides of each relationship that is new or has a new side. A new side is filled from the other one.
+  /// If two old sides disagree, neither is known to be right: that is an obstacle.
   private mutating func reconcileInverses() {
     for direction in directions() {
       for holder in direction.holders.flatMap({ extents[$0.index] }).sorted() {
@@ -419,7 +420,7 @@ struct StateMigration {
     }
   }
 
-  /// The relationships of the new schema whose sides have to be compared, each from both sides.
+  /// The relationships of the new schema whose sides must be compared, each in both directions.
   private func directions() -> [Direction] {
     var directions: [Direction] = []
     for entity in plan.new.entities {
@@ -438,12 +439,13 @@ struct StateMigration {
     return directions
   }
 
-  /// An entity that has no objects yet has none that could disagree.
+  /// Returns true if a key's inverse is the same as before. True for an entity that has no objects yet: none can
+  /// disagree.
   private func keepsInverse(_ entity: Entity, _ key: Int) -> Bool {
     plan.column(ofKey: key, in: entity)?.isSettled ?? true
   }
 
-  /// Sees to it that `target` names the holder.
+  /// Makes `target` refer back to the holder of `slot`, removes the reference to it, or records a disagreement.
   private mutating func reconcile(_ slot: Slot, _ target: Reference, _ inverse: Int) {
     guard let record = records[target], let column = plan.column(ofKey: inverse, in: record.entity) else { return }
     let far = Slot(object: target, storage: column.storage)
@@ -470,7 +472,7 @@ struct StateMigration {
       slot.object, "names \(target), which does not name it")
   }
 
-  /// `object` is named under a key of another one.
+  /// Adds a reference to `object` at `far`, a key of another object.
   private mutating func attach(_ object: Reference, to far: Slot, _ column: MigrationPlan.Column, by step: Int?) {
     guard var record = records[far.object] else { return }
     switch record.values[far.storage] {
@@ -481,7 +483,7 @@ struct StateMigration {
       record.set(.members(list), at: far.storage, growth: growth)
     case .null: record.set(.reference(object), at: far.storage)
     case let rival:
-      // What a step said is for the step to be said otherwise; other values can only go.
+      // If a step made the reference, the step must be corrected; otherwise the values can only be dropped.
       let remedy = step == nil ? records[object].flatMap { place(of: column, in: $0.entity) } : nil
       return fail(
         column,
@@ -494,12 +496,12 @@ struct StateMigration {
     touch(far.object, by: step)
   }
 
-  /// How a step names the inverse of a column, in an entity that has it.
+  /// The inverse of a column as a step names it, in an entity that has it.
   private func place(of column: MigrationPlan.Column, in entity: Entity) -> String? {
     column.key.relationship?.inverseIndex.flatMap { plan.column(ofKey: $0, in: entity)?.place }
   }
 
-  /// A key of an object no longer names `target`.
+  /// Removes the reference to `target` from a key of an object.
   private mutating func release(_ target: Reference, from slot: Slot, by step: Int) {
     guard var record = records[slot.object] else { return }
     if case .members(var list) = record.values[slot.storage] {
@@ -518,7 +520,7 @@ struct StateMigration {
 
   // MARK: Fills
 
-  /// Gives those a reference that have none, where a step says which.
+  /// Gives a reference to objects without one, as the steps that fill the key specify.
   private mutating func fillRelationships() {
     for entity in plan.entities {
       guard let new = entity.new else { continue }
@@ -549,23 +551,23 @@ struct StateMigration {
   }
 }
 
-/// One object while its values are worked out.
+/// One object while it is being rebuilt.
 private struct ObjectRebuilding {
   /// Its old name.
   let source: Reference
   /// Its new name.
   let name: Reference
-  /// The steps that change it so far; one may be named twice.
+  /// The steps that change it so far; a step may occur twice.
   var steps: [Int]
-  /// Whether it is changed by no step.
+  /// True if the object changes without a step: a default was filled in.
   var isChanged = false
 }
 
 extension MigrationPlan.Column {
-  /// Where the value stands in a new record.
+  /// The place of the value in a new record.
   fileprivate var storage: Int { key.storage ?? 0 }
 
-  /// The obstacle that a value is that the new key does not take.
+  /// The obstacle for a value that the new key does not accept.
   fileprivate func misfit(of before: Key) -> MigrationSite {
     let alternative = key.isOptional || key.isToMany ? "null" : "VALUE"
     let remedy = "`convert \(place) or \(alternative)`"
@@ -576,7 +578,7 @@ extension MigrationPlan.Column {
     return site.with(.value, "has values that break the new constraints", remedy: remedy)
   }
 
-  /// The obstacle that an object is that has no value here.
+  /// The obstacle for an object without a value for this key.
   fileprivate var absence: MigrationSite {
     let reason = if case .fresh = source { "is new and must have a value" } else { "must have a value" }
     return site.with(.absence, reason, remedy: "`fill \(site.entity).\(key.name) VALUE`")
@@ -584,7 +586,7 @@ extension MigrationPlan.Column {
 }
 
 extension Value {
-  /// How many values this is: none of null, the members of a collection.
+  /// The number of values: 0 for null, the number of members for a collection, 1 for everything else.
   fileprivate var heldCount: Int {
     switch self {
     case .null: 0
@@ -593,14 +595,14 @@ extension Value {
     }
   }
 
-  /// A text without quotation marks, for sentences; other values as JSON.
+  /// The value for messages: a string without quotation marks, anything else as JSON.
   fileprivate var text: String {
     if case .string(let text) = self { return text }
     if case .reference(let reference) = self { return reference.text }
     return json
   }
 
-  /// Whether this is the reference, or a collection that has it.
+  /// Returns true if this is the reference, or a collection that contains it.
   fileprivate func holds(_ reference: Reference) -> Bool {
     if case .members(let list) = self { return list.contains(.reference(reference)) }
     return self == .reference(reference)

@@ -44,8 +44,8 @@ struct MigrationPlan: Sendable {
     var isVerbatim = false
     /// True if the value must not be null but may turn out to be.
     var mayLackValue = false
-    /// True unless the key has an inverse whose values the migration must reconcile with this key's: both sides
-    /// referred to each other before and still do.
+    /// True if both sides of a relationship referred to each other before and still do, so that the migration need not
+    /// compare them.
     var isSettled = true
     var conversion: (step: Int, fallback: Value?)?
     /// The values to fill in, in the order of the steps.

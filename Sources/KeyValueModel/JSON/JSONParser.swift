@@ -1,10 +1,10 @@
 import CEL
 
-/// A reader of JSON text (RFC 8259) that is stricter than Foundation's and exact: an object that names a member twice
-/// is refused, whole numbers keep all 64 bits, and nesting is bounded.
+/// A parser of JSON text (RFC 8259) that is exact, and stricter than Foundation's: it refuses an object that names a
+/// member twice, keeps all 64 bits of whole numbers, and bounds the nesting.
 struct JSONParser<Dialect: JSONDialect> {
   let bytes: UnsafeBufferPointer<UInt8>
-  /// How many bytes have been read.
+  /// The number of bytes read so far.
   private(set) var position = 0
   private var depth = 0
   private let depthLimit: Int
@@ -14,7 +14,7 @@ struct JSONParser<Dialect: JSONDialect> {
     self.depthLimit = depthLimit
   }
 
-  /// The one value of the text, with nothing but white space around it.
+  /// Parses the whole text: one value, surrounded by white space at most.
   mutating func parseText() throws(JSONError) -> Value {
     let value = try parseValue()
     skipWhiteSpace()
@@ -26,16 +26,16 @@ struct JSONParser<Dialect: JSONDialect> {
 
   // MARK: Bytes
 
-  /// Whether everything has been read.
+  /// True if everything has been read.
   var isAtEnd: Bool { position == bytes.count }
 
-  /// Whether the ASCII character comes next.
+  /// Returns true if the ASCII character comes next.
   @inline(__always)
   func isNext(_ character: Unicode.Scalar) -> Bool {
     position < bytes.count && bytes[position] == UInt8(ascii: character)
   }
 
-  /// Consumes the character if it comes next, or says false.
+  /// Consumes the character if it comes next; returns false otherwise.
   @inline(__always)
   mutating func takes(_ character: Unicode.Scalar) -> Bool {
     guard isNext(character) else { return false }
@@ -43,7 +43,7 @@ struct JSONParser<Dialect: JSONDialect> {
     return true
   }
 
-  /// Consumes so many bytes, which are there.
+  /// Consumes `count` bytes, which must exist.
   mutating func skip(_ count: Int) { position += count }
 
   private mutating func skipWhiteSpace() {
@@ -55,7 +55,7 @@ struct JSONParser<Dialect: JSONDialect> {
     }
   }
 
-  /// Consumes the character after white space, or says false.
+  /// Consumes white space, and then the character if it comes next; returns false otherwise.
   private mutating func consume(_ character: Unicode.Scalar) -> Bool {
     skipWhiteSpace()
     return takes(character)
@@ -87,7 +87,7 @@ struct JSONParser<Dialect: JSONDialect> {
     return value
   }
 
-  /// Steps into the array or object that begins here.
+  /// Enters the array or object that begins here.
   private mutating func enter() throws(JSONError) {
     guard depth < depthLimit else { throw error("nested deeper than \(depthLimit) levels") }
     depth += 1
@@ -106,7 +106,8 @@ struct JSONParser<Dialect: JSONDialect> {
     }
   }
 
-  /// The object that begins here, or what it stands for in this dialect unless it may not.
+  /// Parses the object that begins here. If `mayBeMarked` is true, returns the value that a marked object stands for in
+  /// this dialect.
   mutating func parseObject(mayBeMarked: Bool = true) throws(JSONError) -> Value {
     try enter()
     defer { depth -= 1 }
@@ -245,9 +246,9 @@ struct JSONParser<Dialect: JSONDialect> {
     return Dialect.number(number, of: String(decoding: text, as: UTF8.self))
   }
 
-  /// The double next to a decimal with at most 15 digits and without an exponent, nil for any other. Both the digits as
-  /// a whole number and the power of ten are doubles then, so that their quotient is rounded once, and rightly
-  /// (Clinger, How to Read Floating Point Numbers Accurately, 1990). Most numbers are such, and need no string and no
+  /// The double nearest to a decimal with at most 15 digits and no exponent; nil for any other text. Both the digits as
+  /// a whole number and the power of ten are exact doubles, so their quotient is rounded once and correctly (Clinger,
+  /// How to Read Floating Point Numbers Accurately, 1990). Most numbers have this form, which needs no string and no
   /// function of the C library.
   private static func shortDecimal(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
     guard text.count <= 16 else { return nil }
@@ -268,7 +269,7 @@ struct JSONParser<Dialect: JSONDialect> {
     return text.first == UInt8(ascii: "-") ? -magnitude : magnitude
   }
 
-  /// The number that the digits from `start` to here say, nil where it has more than 64 bits.
+  /// The number whose digits stand from `start` to the current position; nil if it does not fit into 64 bits.
   func wholeNumber(from start: Int) -> UInt64? {
     var number: UInt64 = 0
     for digit in bytes[start..<position] {
@@ -280,14 +281,14 @@ struct JSONParser<Dialect: JSONDialect> {
     return number
   }
 
-  /// The digits from here on; says whether there was at least one.
+  /// Skips digits. Returns true if there was at least one.
   mutating func skipDigits() -> Bool {
     let start = position
     while position < bytes.count, bytes[position].isASCIIDigit { position += 1 }
     return position > start
   }
 
-  /// Says whether there was a fraction or an exponent.
+  /// Skips a fraction and an exponent. Returns true if there was either.
   private mutating func skipFractionAndExponent() throws(JSONError) -> Bool {
     let start = position
     if takes("."), !skipDigits() { throw error("a digit must follow the point") }
@@ -299,24 +300,25 @@ struct JSONParser<Dialect: JSONDialect> {
   }
 }
 
-/// What sets the readers of two kinds of JSON text apart.
+/// A dialect of JSON text: the rules in which its parsers differ.
 protocol JSONDialect {
-  /// The value of a number that is no integer of 64 bits; `double` is next to what `text` says.
+  /// Returns the value of a number that was not read as a 64-bit integer; `double` is the double nearest to `text`.
   static func number(_ double: Double, of text: @autoclosure () -> String) -> Value
 
-  /// The value that an object stands for whose first member has this name; the parser stands before that member's
-  /// value, and behind it afterwards. Nil where it is an object like any other; then nothing has been read.
+  /// Returns the value that an object stands for, given the name of its first member. The parser stands before that
+  /// member's value, and after it on return. Nil for an ordinary object; then nothing has been read.
   static func parseMarked(_ name: String, _ parser: inout JSONParser<Self>) throws(JSONError) -> Value?
 }
 
-/// JSON as RFC 8259 has it and clients send it.
+/// JSON as RFC 8259 defines it and clients send it.
 enum PlainJSON: JSONDialect {
-  /// The double where it is not whole, so that no integer is taken for it, or where the text says what the double
-  /// stands for; else the integer of 64 bits that the text says exactly, or `rounded`.
+  /// Returns the double if it is not whole, so that it is not taken for an integer, or if the text is exactly the
+  /// decimal that the double stands for. Otherwise returns the 64-bit integer that the text denotes exactly, or
+  /// `rounded`.
   static func number(_ double: Double, of text: @autoclosure () -> String) -> Value {
     guard double.magnitude <= 0x1p63, double.rounded() == double else { return .number(double) }
     let text = text()
-    // Of at most 15 digits, each decimal below 10^15 has a double of its own.
+    // Each decimal below 10^15 with at most 15 digits has a double of its own.
     if double != 0, double.magnitude < 1e15, text.utf8.count <= 15 { return .number(double) }
     guard let decimal = ShortestDecimal(parsing: text) else { return .rounded(double) }
     if decimal == ShortestDecimal(double) { return .number(double) }
@@ -326,16 +328,16 @@ enum PlainJSON: JSONDialect {
   static func parseMarked(_ name: String, _ parser: inout JSONParser<PlainJSON>) throws(JSONError) -> Value? { nil }
 }
 
-/// Why a text is not JSON that the model can hold.
+/// The error for a text that is not JSON, or not JSON that the model can hold.
 public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, as a clause: `a member name must be a string`.
+  /// The mistake, as a clause: `a member name must be a string`.
   public let reason: String
-  /// How many bytes of the text stand before the mistake.
+  /// The number of bytes of the text before the mistake.
   public let offset: Int
-  /// Whether what stands there is JSON, a number beyond the range of a double, which no value can hold.
+  /// True if the text is JSON but has a number beyond the range of a double, which no value can hold.
   public let isOutOfRange: Bool
 
-  /// A mistake at a place.
+  /// Creates an error for a mistake at a place.
   public init(reason: String, offset: Int, isOutOfRange: Bool = false) {
     self.reason = reason
     self.offset = offset

@@ -1,4 +1,4 @@
-/// A JSON patch (RFC 6902): operations that change a document one after the other, or not at all.
+/// A JSON patch (RFC 6902): operations that change a document one after the other, either all or none of them.
 public struct JSONPatch: Sendable {
   /// One operation, read and checked.
   enum Operation: Sendable {
@@ -12,13 +12,13 @@ public struct JSONPatch: Sendable {
 
   let operations: [Operation]
 
-  /// A patch of operations that were read before.
+  /// Creates a patch of operations that were read before.
   init(operations: [Operation]) { self.operations = operations }
 
-  /// Reads a patch: an array of objects with the members that the operation in `op` asks for; others are ignored, as
-  /// RFC 6902 §4 demands. O(n) in the length of the paths.
+  /// Creates a patch from an array of objects with the members that the operation in `op` requires. Other members are
+  /// ignored, as RFC 6902 §4 demands. O(n) in the length of the paths.
   ///
-  /// Throws `malformed` with the index of the first operation that is wrong, and `tooManyOperations`.
+  /// Throws `malformed` with the index of the first invalid operation, or `tooManyOperations`.
   public init(_ value: Value, operationLimit: Int = 1000) throws(JSONPatchError) {
     guard let elements = value.elements else {
       throw JSONPatchError(kind: .malformed, operationIndex: nil, message: "a patch must be an array of operations")
@@ -35,11 +35,11 @@ public struct JSONPatch: Sendable {
     self.operations = operations
   }
 
-  /// The document that the operations make of this one, which stays as it is. Removing the whole document leaves null.
+  /// Returns the document that the operations make of `document`. Removing the whole document leaves null.
   ///
-  /// `nodeLimit` bounds the values, at any depth, of the document and of all that operations add and copy to it
-  /// together, whether it is removed later or not: this bounds the work as well as the result. `depthLimit` bounds the
-  /// nesting of what is added. Without the two, each `copy` could double the document.
+  /// `nodeLimit` bounds the number of values, at any depth, of the document and of everything that operations add and
+  /// copy to it together, whether it is removed later or not. This bounds the work as well as the result. `depthLimit`
+  /// bounds the nesting of added values. Without the two limits, each `copy` could double the document.
   ///
   /// Throws the failure of the first operation that cannot be applied.
   public func applied(
@@ -52,9 +52,9 @@ public struct JSONPatch: Sendable {
     return application.document
   }
 
-  /// The names of the document's members that the operations change, in the order in which they first do: those that
-  /// they write into, and those from which a `move` takes something; not those that `test` and `copy` only read. What
-  /// changes the whole document names none: see `touchesDocument`.
+  /// The names of the document's members that the operations change, in the order of the first changes: members that
+  /// they write into, and members from which a `move` takes a value, but not members that `test` and `copy` only read.
+  /// An operation that changes the whole document names none: see `touchesDocument`.
   public var touchedMembers: [String] {
     var names = JSONMembers()
     for pointer in operations.flatMap(\.changedLocations) {
@@ -63,8 +63,8 @@ public struct JSONPatch: Sendable {
     return Array(names.keys)
   }
 
-  /// The names of the document's members that the operations change or read; nil where one reads the document as a
-  /// whole, or changes it.
+  /// The names of the document's members that the operations change or read; nil if an operation reads or changes the
+  /// document as a whole.
   var namedMembers: Set<String>? {
     var names: Set<String> = []
     for operation in operations {
@@ -77,7 +77,7 @@ public struct JSONPatch: Sendable {
     return names
   }
 
-  /// Whether an operation replaces or removes the document as a whole.
+  /// True if an operation replaces or removes the document as a whole.
   public var touchesDocument: Bool {
     operations.contains { $0.changedLocations.contains { $0.tokens.isEmpty } }
   }
@@ -88,13 +88,13 @@ extension JSONPatch.Operation {
   enum Kind: String {
     case add, remove, replace, move, copy, test
 
-    /// Whether it has a `from`.
+    /// True if the operation has a `from`.
     var hasSource: Bool { self == .move || self == .copy }
-    /// Whether it has a `value`.
+    /// True if the operation has a `value`.
     var hasValue: Bool { self == .add || self == .replace || self == .test }
   }
 
-  /// The operation as it is written.
+  /// The members of the operation as it is written.
   var form: (kind: Kind, source: JSONPointer?, path: JSONPointer, value: Value?) {
     switch self {
     case .add(let path, let value): (.add, nil, path, value)
@@ -106,7 +106,8 @@ extension JSONPatch.Operation {
     }
   }
 
-  /// The operation of a kind, with the source and the value that it has; nil where a value would be moved into itself.
+  /// Creates the operation of a kind, with the source and the value that it needs. Nil if they do not fit the kind, or
+  /// if a value would be moved into itself.
   init?(_ kind: Kind, from source: JSONPointer?, _ path: JSONPointer, _ value: Value?) {
     switch (kind, source, value) {
     case (.add, nil, let value?): self = .add(path, value)
@@ -134,7 +135,7 @@ private struct JSONPatchReader {
   private let object: JSONObject
   private let index: Int
 
-  /// A reader of the operation at `index`; throws `malformed` where it is no object.
+  /// Creates a reader of the operation at `index`. Throws `malformed` if it is not an object.
   init(_ value: Value, index: Int) throws(JSONPatchError) {
     guard case .object(let object) = value else {
       throw JSONPatchError(kind: .malformed, operationIndex: index, message: "an operation must be an object")
@@ -143,7 +144,7 @@ private struct JSONPatchReader {
     self.index = index
   }
 
-  /// The operation; throws `malformed`.
+  /// Reads the operation. Throws `malformed`.
   func operation() throws(JSONPatchError) -> JSONPatch.Operation {
     let name = try string("op")
     guard let kind = JSONPatch.Operation.Kind(rawValue: name) else { throw error("there is no operation '\(name)'") }
@@ -180,17 +181,17 @@ private struct JSONPatchReader {
   }
 }
 
-/// Why a JSON patch cannot be read or applied.
+/// The error for a JSON patch that cannot be read or applied.
 public struct JSONPatchError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The ways in which a patch fails.
   public enum Kind: String, Hashable, Sendable {
-    /// The patch is not what RFC 6902 describes.
+    /// The patch does not have the form that RFC 6902 describes.
     case malformed
     /// It has more operations than allowed.
     case tooManyOperations = "too-many-operations"
-    /// A location that must be there is not.
+    /// A location that must exist does not.
     case missingLocation = "missing-location"
-    /// What should be an index of an array is none.
+    /// A token that should be an index of an array is not one.
     case invalidIndex = "invalid-index"
     /// A `test` found another value.
     case testFailed = "test-failed"
@@ -198,18 +199,18 @@ public struct JSONPatchError: Error, Hashable, Sendable, CustomStringConvertible
     case tooLarge = "too-large"
     /// The document, or all that is added to it, would have more bytes than allowed.
     case tooManyBytes = "too-many-bytes"
-    /// Applying it is more work than allowed.
+    /// Applying it takes more work than allowed.
     case tooManySteps = "too-many-steps"
   }
 
-  /// In which way the patch fails.
+  /// The way in which the patch fails.
   public let kind: Kind
-  /// The place of the operation in the patch, from 0; nil where the patch as a whole is wrong.
+  /// The index of the operation in the patch, from 0; nil if the patch as a whole is wrong.
   public let operationIndex: Int?
-  /// What is wrong, as a clause.
+  /// The mistake, as a clause.
   public let message: String
 
-  /// A failure of an operation, or of the patch.
+  /// Creates the error for an operation, or for the patch.
   public init(kind: Kind, operationIndex: Int?, message: String) {
     self.kind = kind
     self.operationIndex = operationIndex

@@ -1,8 +1,8 @@
-/// The application of a JSON patch to one document. After a failure the document is not to be used.
+/// The application of a JSON patch to one document. After a failure the document must not be used.
 struct JSONPatchApplication {
-  /// The document as the operations so far have made it.
+  /// The document after the operations applied so far.
   private(set) var document: Value
-  /// What the operations so far have taken.
+  /// The steps that the operations applied so far have taken.
   private(set) var steps = 0
   private var operationIndex = -1
   private var nodes: Int
@@ -10,13 +10,13 @@ struct JSONPatchApplication {
   private var addedBytes = 0
   private let limits: JSONPatchLimits
 
-  /// What is done at a location.
+  /// A change at a location.
   private enum Change {
     case add(Value)
     case replace(Value)
     case remove
 
-    /// What the location holds afterwards, nil where it is gone.
+    /// The new value of the location; nil if it is removed.
     var value: Value? {
       switch self {
       case .add(let value), .replace(let value): value
@@ -30,7 +30,7 @@ struct JSONPatchApplication {
     self.limits = limits
     nodes = document.extent.nodes
     bytes = document.textBytes
-    // The first change copies what the document shares.
+    // The first change copies the storage that the document shares.
     steps = TransactionBudget.steps(of: nodes)
   }
 
@@ -51,7 +51,7 @@ struct JSONPatchApplication {
     case .move(let source, let path):
       let value = try self.value(at: source)
       guard !source.isSame(as: path) else { return }
-      // The values move and do not become more, but they may come to lie deeper.
+      // Moving adds no values, but the moved values may lie deeper than before.
       if path.tokens.count > source.tokens.count {
         let extent = value.extent
         try spend(extent.nodes)
@@ -82,7 +82,7 @@ struct JSONPatchApplication {
     guard steps <= limits.steps else { throw error(.tooManySteps, "the patch takes too many steps") }
   }
 
-  /// Counts a value that is to take the place of so many bytes, before it is made.
+  /// Counts a value against the limits before it replaces `old` bytes at a location.
   private mutating func admit(
     _ value: Value, at path: JSONPointer, replacing old: Int
   ) throws(JSONPatchError) {
@@ -102,7 +102,7 @@ struct JSONPatchApplication {
     guard addedBytes <= limits.addedBytes else { throw error(.tooManyBytes, "the transaction writes too many bytes") }
   }
 
-  /// How many bytes an `add` takes away: a member of an object that is there, or the document.
+  /// The number of bytes that an `add` replaces: those of an existing member of an object, or of the whole document.
   private func replaced(at path: JSONPointer) -> Int {
     guard let name = path.tokens.last else { return document.textBytes }
     guard case .object(let object)? = try? value(at: path.tokens.dropLast()) else { return 0 }
@@ -138,7 +138,7 @@ struct JSONPatchApplication {
     error(.missingLocation, "there is no '\(token)' where the path leads")
   }
 
-  /// The place that a token names in an array; also the one behind the last, where something is to be added.
+  /// The index that a token names in an array. An addition may also name the index after the last element.
   private func place(
     _ token: String, in elements: [Value], addingTo isAddition: Bool
   ) throws(JSONPatchError) -> Int {
@@ -186,7 +186,7 @@ struct JSONPatchApplication {
     }
     if rest.isEmpty, case .remove = change {
       guard object[token] != nil else { throw missing(token) }
-      // The members behind it move, and so do their places in the table.
+      // The members after it move, and so do their entries in the hash table.
       try spend(object.members.count / 4)
       object[token] = nil
       return
@@ -216,24 +216,27 @@ struct JSONPatchApplication {
   }
 }
 
-/// What the application of a JSON patch may make and take.
+/// The limits of the application of a JSON patch.
 struct JSONPatchLimits {
-  /// The most values, at any depth, of the document and of all that is added and copied to it.
+  /// The maximum number of values, at any depth, of the document and of everything that is added and copied to it.
   var nodes = 1_000_000
-  /// The most levels of what is added.
+  /// The maximum number of nesting levels at which a value may be added.
   var depth = 64
-  /// The most bytes of the document, as `Value.textBytes` counts them. One that is larger already may still shrink.
+  /// The maximum size of the document in bytes, as `Value.textBytes` counts them. A document that is larger already may
+  /// still shrink.
   var documentBytes = Int.max
-  /// The most bytes of all that is added and copied.
+  /// The maximum number of bytes of everything that is added and copied.
   var addedBytes = Int.max
-  /// The most steps; see `TransactionLimits.steps`.
+  /// The maximum number of steps; see `TransactionLimits.steps`.
   var steps = Int.max
 }
 
 extension Value {
-  // Calls, because the optimizer would otherwise hold on to what is taken out, and each change would copy all of it.
+  // These are calls that are not inlined: the optimizer would otherwise keep a reference to the value taken out, and
+  // each change would copy all of it.
 
-  /// Takes the object out, so that it can be changed in place; nil where this is none.
+  /// Takes the object out, so that it can be changed in place, and leaves null. Returns nil if the value is not an
+  /// object.
   @inline(never)
   fileprivate mutating func takeObject() -> JSONObject? {
     guard case .object(let object) = self else { return nil }
@@ -241,7 +244,8 @@ extension Value {
     return object
   }
 
-  /// Takes the elements of an array or of members out, so that they can be changed in place; nil where this is neither.
+  /// Takes the elements of an array or of a collection out, so that they can be changed in place, and leaves null.
+  /// Returns nil if the value is neither.
   @inline(never)
   fileprivate mutating func takeElements() -> [Value]? {
     guard let elements else { return nil }

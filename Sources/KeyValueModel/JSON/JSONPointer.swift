@@ -1,12 +1,12 @@
 import CEL
 
-/// The way to a value inside a JSON document (RFC 6901): a member name or an array index for each level.
+/// A path to a value inside a JSON document (RFC 6901): a member name or an array index for each level.
 struct JSONPointer: Sendable {
-  /// The names and indices from the outermost inward, without escapes; none for the whole document.
+  /// The names and indices from the outermost inward, unescaped; empty for the whole document.
   let tokens: [String]
 
-  /// The pointer that a text says: empty, or each token behind a `/`, with `~1` for a slash and `~0` for a tilde in it.
-  /// Nil where it is no such text.
+  /// Creates the pointer that a text represents: empty, or each token after a `/`, with `~1` for a slash and `~0` for a
+  /// tilde in it. Nil if the text does not have this form.
   init?(_ text: String) {
     guard !text.isEmpty else {
       tokens = []
@@ -21,7 +21,7 @@ struct JSONPointer: Sendable {
     self.tokens = tokens
   }
 
-  /// The text that says this pointer.
+  /// The text that represents this pointer.
   var text: String {
     var text = ""
     for token in tokens {
@@ -37,10 +37,11 @@ struct JSONPointer: Sendable {
     return text
   }
 
-  /// Whether both lead to the same.
+  /// Returns true if both lead to the same location.
   func isSame(as other: JSONPointer) -> Bool { tokens.count == other.tokens.count && isPrefix(of: other) }
 
-  /// Whether this is the way to something that contains what `other` leads to, and is not the same.
+  /// Returns true if this pointer leads to a value that contains the location of `other` and is not that location
+  /// itself.
   func isProperPrefix(of other: JSONPointer) -> Bool { tokens.count < other.tokens.count && isPrefix(of: other) }
 
   private func isPrefix(of other: JSONPointer) -> Bool {
@@ -64,15 +65,15 @@ struct JSONPointer: Sendable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// What a token says as an index of an array.
+  /// The meaning of a token as an index of an array.
   enum Index: Hashable, Sendable {
-    /// A place.
+    /// An index.
     case place(Int)
-    /// `-`, the place behind the last element.
+    /// `-`, the index after the last element.
     case end
-    /// A number that no array reaches.
+    /// A number larger than any index.
     case beyond
-    /// Neither: signs, leading zeros, names.
+    /// Not an index: a sign, a leading zero, a name.
     case invalid
   }
 

@@ -1,25 +1,26 @@
-/// The dialect of JSON in which a store keeps values, so that exactly these come back: what JSON has no form for is an
-/// object with one member, whose name marks it. Clients neither send nor see it.
+/// The dialect of JSON in which a store writes values, so that it reads back exactly the same values. A value that JSON
+/// has no form for becomes an object with one member, whose name marks it. Clients neither send nor receive marked
+/// values.
 enum StoredJSON: JSONDialect {
-  /// The names of the members that mark.
+  /// The member names that mark a value.
   fileprivate enum Mark: String {
-    /// The name of an object, where a string would be taken for text: `{"@@reference":"Account/1"}`.
+    /// A reference, which a plain string would not be: `{"@@reference":"Account/1"}`.
     case reference = "@@reference"
-    /// A double that is not finite, which no request can hold but a caller in this process can: `{"@@number":"inf"}`.
+    /// A double that is not finite, which a request cannot hold but a caller in this process can: `{"@@number":"inf"}`.
     case number = "@@number"
-    /// A list of members, behind whether it is ordered: `{"@@members":[true,[1,2]]}`.
+    /// A collection: whether it is ordered, and its members: `{"@@members":[true,[1,2]]}`.
     case members = "@@members"
     /// An object whose own first member has a name that looks like a mark: `{"@@object":{"@@number":1}}`.
     case object = "@@object"
   }
 
-  /// What begins a member of a collection that an operation makes in place. It is no value and has no mark.
+  /// The beginning of a member of a collection that an operation creates in place. It is not a value and has no mark.
   static let madeMember: StaticString = "{\"@@made\":["
 
-  /// Whether an object whose first member has this name could be taken for a marked value.
+  /// Returns true if an object whose first member has this name could be taken for a marked value.
   fileprivate static func isMark(_ name: String) -> Bool { name.utf8.starts(with: "@@".utf8) }
 
-  /// Numbers with a fraction or an exponent are doubles: all others are written without.
+  /// Returns a double: all numbers with a fraction or an exponent are doubles, and all others are written without.
   static func number(_ double: Double, of text: @autoclosure () -> String) -> Value { .number(double) }
 
   static func parseMarked(_ name: String, _ parser: inout JSONParser<StoredJSON>) throws(JSONError) -> Value? {
@@ -47,34 +48,34 @@ enum StoredJSON: JSONDialect {
   }
 }
 
-/// Why a text that a store kept cannot be read back: it was changed, or written for another schema.
+/// The error for a stored text that cannot be read back: it was changed, or written for another schema.
 package typealias StoredTextError = JSONError
 
-/// A reader of the store's own texts.
+/// A parser of the store's own texts.
 typealias StoredTextParser = JSONParser<StoredJSON>
 
-/// Pieces of texts whose form is known beforehand, and which have white space only where a value begins.
+/// Parts of texts whose form is known beforehand, and which have white space only before a value.
 extension JSONParser where Dialect == StoredJSON {
-  /// A reader of `bytes`. What a request may send nests 64 levels deep, and marks may double that.
+  /// Creates a parser of `bytes`. A request may nest 64 levels deep, and marks may double that.
   init(_ bytes: UnsafeBufferPointer<UInt8>) { self.init(bytes, depthLimit: 256) }
 
-  /// Consumes a character.
+  /// Consumes a character, or throws if it does not come next.
   mutating func expect(_ character: Unicode.Scalar) throws(JSONError) {
     guard takes(character) else { throw error("a '\(character)' is missing") }
   }
 
-  /// The end of the text.
+  /// Throws unless the end of the text is reached.
   func expectEnd() throws(JSONError) {
     guard isAtEnd else { throw error("something follows the value") }
   }
 
-  /// A string with its quotation marks.
+  /// Parses a string with its quotation marks.
   mutating func parseQuoted() throws(JSONError) -> String {
     guard isNext("\"") else { throw error("a string is missing") }
     return try parseString()
   }
 
-  /// One of an enumeration's words; `reason` says what is wrong with another one.
+  /// Parses a word of an enumeration; `reason` returns the message for any other word.
   mutating func parseWord<Word: RawRepresentable<String>>(_ reason: (String) -> String) throws(JSONError) -> Word {
     let start = position
     let text = try parseQuoted()
@@ -82,7 +83,7 @@ extension JSONParser where Dialect == StoredJSON {
     return word
   }
 
-  /// A reference.
+  /// Parses a reference.
   mutating func parseReference() throws(JSONError) -> Reference {
     let start = position
     let text = try parseQuoted()
@@ -90,7 +91,7 @@ extension JSONParser where Dialect == StoredJSON {
     return reference
   }
 
-  /// A whole number of 64 bits without a sign.
+  /// Parses an unsigned 64-bit integer.
   mutating func parseUnsigned() throws(JSONError) -> UInt64 {
     let start = position
     guard skipDigits() else { throw error("a whole number is missing") }
@@ -100,7 +101,7 @@ extension JSONParser where Dialect == StoredJSON {
     return number
   }
 
-  /// An array, whose elements `element` reads.
+  /// Parses an array whose elements `element` parses.
   mutating func parseList<Element>(
     _ element: (inout JSONParser) throws(JSONError) -> Element
   ) throws(JSONError) -> [Element] {
@@ -114,14 +115,14 @@ extension JSONParser where Dialect == StoredJSON {
     }
   }
 
-  /// Consumes null where that is next, and says whether it was; throws for what only begins like it.
+  /// Consumes null if it comes next. Returns false for anything else, and throws for a word that only begins like null.
   mutating func takesNull() throws(JSONError) -> Bool {
     guard isNext("n") else { return false }
     guard takesWord("null") else { throw error("null is missing") }
     return true
   }
 
-  /// Consumes `word` if it comes next as it stands, or says false.
+  /// Consumes `word` if exactly this comes next; returns false otherwise.
   mutating func takesWord(_ word: StaticString) -> Bool {
     let length = word.utf8CodeUnitCount
     guard bytes.count - position >= length else { return false }
@@ -131,11 +132,14 @@ extension JSONParser where Dialect == StoredJSON {
   }
 }
 
-/// How a store writes values. Either way doubles have a fraction or an exponent, so that they come back as doubles.
+/// The form in which a store writes values. In both forms doubles have a fraction or an exponent, so that they are read
+/// back as doubles.
 enum StoredValueForm {
-  /// Exactly this value comes back: what JSON writes like something else is marked (`StoredJSON.Mark`).
+  /// Reads back as exactly the same value: a value that JSON would write like another one is marked
+  /// (`StoredJSON.Mark`).
   case exact
-  /// Plain JSON for others to read: references are strings, collections arrays, and doubles that are not finite null.
+  /// Plain JSON for other programs: references are strings, collections are arrays, and doubles that are not finite are
+  /// null.
   case plain
 }
 
@@ -172,8 +176,7 @@ extension Value {
 }
 
 extension JSONObject {
-  /// Appends the object, without a mark of its own: only where nothing but an object can stand does it come back
-  /// exactly.
+  /// Appends the object without a mark of its own. It reads back exactly only where nothing but an object is possible.
   func appendStoredText(_ form: StoredValueForm, to bytes: inout [UInt8]) {
     bytes.appendObject(members) { $0.appendStoredText(form, to: &$1) }
   }

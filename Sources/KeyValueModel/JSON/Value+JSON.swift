@@ -1,7 +1,7 @@
 extension Value {
-  /// The value of a JSON text in UTF-8 (RFC 8259). Refuses duplicate member names, numbers that no double can hold, and
-  /// nesting over `depthLimit` levels, which are 64 unless said otherwise: an answer of a server nests deeper than what
-  /// was sent to it.
+  /// Creates the value of a JSON text in UTF-8 (RFC 8259). Throws for duplicate member names, for numbers beyond the
+  /// range of a double, and for nesting over `depthLimit` levels. The default limit is 64; a response of a server nests
+  /// deeper than what was sent to it.
   public init(json bytes: [UInt8], depthLimit: Int = 64) throws(JSONError) {
     let result = bytes.withUnsafeBufferPointer { buffer -> Result<Value, JSONError> in
       Result { () throws(JSONError) in
@@ -12,7 +12,7 @@ extension Value {
     self = try result.get()
   }
 
-  /// The value of a JSON text.
+  /// Creates the value of a JSON text.
   public init(json text: String, depthLimit: Int = 64) throws(JSONError) {
     try self.init(json: Array(text.utf8), depthLimit: depthLimit)
   }
@@ -39,8 +39,8 @@ extension Value {
     }
   }
 
-  /// Whether JSON has the same for both: zeros of the same sign, and whole numbers whether they are integers or
-  /// doubles. The order of an object's members is no matter.
+  /// Returns true if both values are the same JSON, except for the order of the members of objects: whole numbers count
+  /// alike as integers and as doubles, and zeros must have the same sign.
   package func isWrittenAlike(_ other: Value) -> Bool {
     switch (self, other) {
     case (.number(let left), .number(let right)), (.rounded(let left), .rounded(let right)),
@@ -57,8 +57,8 @@ extension Value {
     }
   }
 
-  /// The value that its JSON text is read as: a double that is written as a whole number is that integer. Of two that
-  /// are written alike it is the same, but for the order of an object's members.
+  /// The value that its JSON text is parsed to: a double that is written as a whole number becomes that integer. Two
+  /// values that are written alike give the same, except for the order of an object's members.
   var asWritten: Value {
     switch self {
     case .number(let number), .rounded(let number): number.wholeNumber.map(Value.integer) ?? self
@@ -68,7 +68,7 @@ extension Value {
     }
   }
 
-  /// The shortest text that gives the same double again, without the `.0` that JSON does not need.
+  /// Appends the shortest text that parses to the same double, without the `.0` that JSON does not need.
   private static func append(_ number: Double, to bytes: inout [UInt8]) {
     if let whole = number.wholeNumber { return bytes.appendDecimal(whole) }
     bytes.append(contentsOf: number.description.utf8)
@@ -76,17 +76,18 @@ extension Value {
 
   // MARK: Within a limit
 
-  /// Appends the value as `appendJSON(to:)` does, until there are more than `limit` bytes: then it stops, soon after,
-  /// and what it has appended is no JSON. Gives whether it is whole.
+  /// Appends the value as `appendJSON(to:)` does, until there are more than `limit` bytes. Then it stops soon, and the
+  /// appended text is not valid JSON. Returns true if the value was appended completely.
   ///
-  /// A list that reading has made may hold one value many times without taking room for it, and is much larger as JSON.
+  /// A list made while reading may contain one value many times without taking memory for it, and is much larger as
+  /// JSON.
   @discardableResult
   package func appendJSON(to bytes: inout [UInt8], upTo limit: Int) -> Bool {
     switch self {
     case .array(let elements): return Self.append(elements, to: &bytes, upTo: limit)
     case .members(let list): return Self.append(list, to: &bytes, upTo: limit)
     case .string(var text) where text.utf8.count > limit - bytes.count:
-      // So much of it is too much already.
+      // One byte more than fits: that is enough to exceed the limit.
       let count = max(0, limit - bytes.count) + 1
       text.withUTF8 { bytes.append(contentsOf: $0.prefix(count)) }
       return false
@@ -119,8 +120,8 @@ extension Value {
 
   // MARK: Comparison
 
-  /// Whether both are the same as JSON (RFC 6902 §4.6): numbers by what they are worth, exactly, however they are
-  /// written; references as the strings that they are written as; objects whatever the order of their members.
+  /// Returns true if both are equal as JSON (RFC 6902 §4.6): numbers by their exact numeric value, however they are
+  /// written; references as the strings that they are written as; objects regardless of the order of their members.
   /// O(n).
   func isSameJSON(as other: Value) -> Bool {
     switch (self, other) {
@@ -140,7 +141,7 @@ extension Value {
     }
   }
 
-  /// How many values there are in this one, itself among them, and how many levels of arrays and objects. O(n).
+  /// The number of values in this one, including itself, and the number of levels of arrays and objects. O(n).
   var extent: (nodes: Int, depth: Int) {
     switch self {
     case .array(let elements): Self.extent(around: elements)
@@ -162,17 +163,17 @@ extension Value {
 }
 
 extension Double {
-  /// The whole number as which JSON has the double; nil where it has a fraction or an exponent. -0.0 keeps its `.0`:
-  /// many readers take `-0` for an integer, which has no sign.
+  /// The whole number that the double is written as in JSON; nil if it is written with a fraction or an exponent. -0.0
+  /// keeps its `.0`: many parsers take `-0` for an integer, which has no sign.
   fileprivate var wholeNumber: Int64? {
-    // Doubles of this size hold every whole number.
+    // Below 1e15 every whole number is a double.
     guard magnitude < 1e15, rounded() == self, !(self == 0 && sign == .minus) else { return nil }
     return Int64(self)
   }
 }
 
 extension JSONObject {
-  /// The object with each member as it is written.
+  /// The object with each member as its JSON text is parsed.
   fileprivate var asWritten: JSONObject {
     var object = JSONObject()
     for (name, value) in members { object[name] = value.asWritten }
@@ -197,7 +198,7 @@ extension [UInt8] {
     text.withUTF8 { appendJSONString(UnsafeRawBufferPointer($0)) }
   }
 
-  /// The same for the bytes of a text.
+  /// Appends a JSON string from the UTF-8 bytes of a text, as the function for a `String` does.
   mutating func appendJSONString(_ bytes: UnsafeRawBufferPointer) {
     append(UInt8(ascii: "\""))
     var clean = 0
@@ -209,8 +210,8 @@ extension [UInt8] {
     append(UInt8(ascii: "\""))
   }
 
-  /// Where the next byte is that a JSON string must not have as it is; nil where there is none. Eight bytes are looked
-  /// at together: a byte less a bound borrows from its highest bit where it is below it.
+  /// The index of the next byte that may need an escape in a JSON string; nil if there is none. Eight bytes are checked
+  /// together: subtracting a bound from a byte borrows from the byte's highest bit if the byte is below the bound.
   private static func firstToEscape(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
     let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
     var index = start
@@ -224,7 +225,7 @@ extension [UInt8] {
       if end - index == 8 {
         let word = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
         var found = ((word &- ones &* 0x20) & ~word) | marks(0x22, in: word) | marks(0x5C, in: word)
-        // Most words are ASCII, and most others have no byte that a line break begins with.
+        // Most words are ASCII, and most others have no byte that could begin a line break.
         if word & highs != 0 { found |= marks(0xC2, in: word) | marks(0xE2, in: word) }
         isClean = found & highs == 0
       }
@@ -241,8 +242,8 @@ extension [UInt8] {
       || (byte == 0xC2 || byte == 0xE2) && lineBreak(in: bytes, at: index) != nil
   }
 
-  /// The escape, without its backslash, of a line break beyond ASCII that begins at `index`, and its number of bytes in
-  /// UTF-8; nil where none begins there.
+  /// The escape, without its backslash, of a line break beyond ASCII that begins at `index`, and the number of its
+  /// bytes in UTF-8; nil if none begins there.
   private static func lineBreak(
     in bytes: UnsafeRawBufferPointer, at index: Int
   ) -> (escape: StaticString, byteCount: Int)? {
@@ -298,7 +299,7 @@ extension [UInt8] {
     self.append(UInt8(ascii: "}"))
   }
 
-  /// Appends the escape of the character that begins at `index`, and returns how many bytes the character has.
+  /// Appends the escape of the character that begins at `index`. Returns the number of bytes of the character.
   private mutating func appendEscape(of bytes: UnsafeRawBufferPointer, at index: Int) -> Int {
     append(UInt8(ascii: "\\"))
     if let (escape, byteCount) = Self.lineBreak(in: bytes, at: index) {

@@ -312,9 +312,9 @@ protocol JSONDialect {
 
 /// JSON as RFC 8259 defines it and clients send it.
 enum PlainJSON: JSONDialect {
-  /// Returns the double if it is not whole, so that it is not taken for an integer, or if the text is exactly the
-  /// decimal that the double stands for. Otherwise returns the 64-bit integer that the text denotes exactly, or
-  /// `rounded`.
+  /// Returns the double if it is not whole or beyond the integers, so that it is not taken for an integer, or if the
+  /// text is exactly the decimal that the double stands for. Otherwise returns the 64-bit integer that the text denotes
+  /// exactly, or `rounded`.
   static func number(_ double: Double, of text: @autoclosure () -> String) -> Value {
     guard double.magnitude <= 0x1p63, double.rounded() == double else { return .number(double) }
     let text = text()

@@ -210,8 +210,9 @@ extension [UInt8] {
     append(UInt8(ascii: "\""))
   }
 
-  /// The index of the next byte that may need an escape in a JSON string; nil if there is none. Eight bytes are checked
-  /// together: subtracting a bound from a byte borrows from the byte's highest bit if the byte is below the bound.
+  /// The index at which the next character begins that a JSON string must escape; nil if there is none. Eight bytes are
+  /// checked together: subtracting a bound from a byte borrows from the byte's highest bit if the byte is below the
+  /// bound.
   private static func firstToEscape(in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
     let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
     var index = start

@@ -1,39 +1,39 @@
 import CEL
 import Support
 
-/// A key that holds a value: its type, and the constraints in JSON Schema's words (JSON Schema Validation §6).
+/// The type of a key that holds a value, and its constraints, named as in JSON Schema (JSON Schema Validation §6).
 public struct Attribute: Sendable {
-  /// What it holds.
+  /// The type of its values.
   public let type: AttributeType
-  /// What a create fills in where the key is missing; already in the form of the type.
+  /// The value that a create fills in if the key is missing, already in the form of the type; nil for none.
   public internal(set) var defaultValue: Value?
-  /// The least number allowed.
+  /// The smallest number allowed; nil for no bound.
   public internal(set) var minimum: Value?
-  /// The greatest number allowed.
+  /// The largest number allowed; nil for no bound.
   public internal(set) var maximum: Value?
-  /// The shortest string allowed, in Unicode scalars.
+  /// The minimum length of a string, in Unicode scalars; nil for no bound.
   public internal(set) var minLength: Int?
-  /// The longest string allowed, in Unicode scalars.
+  /// The maximum length of a string, in Unicode scalars; nil for no bound.
   public internal(set) var maxLength: Int?
-  /// A regular expression that a part of the string must match.
+  /// The regular expression that a part of the string must match; nil for none.
   public internal(set) var pattern: Pattern?
-  /// The only values allowed, in the form of the type.
+  /// The only values allowed, in the form of the type; nil if there is no `enum`.
   public internal(set) var allowedValues: [Value]?
 
-  /// Whether every value of the type is allowed.
+  /// True if every value of the type is allowed.
   var isUnconstrained: Bool {
     minimum == nil && maximum == nil && minLength == nil && maxLength == nil && pattern == nil && allowedValues == nil
   }
 
   // MARK: Validation
 
-  /// Why a value is refused, as a clause: `is over the maximum 10`.
+  /// The reason why a value is refused, as a clause: `is over the maximum 10`.
   struct Refusal: Error {
     let reason: String
   }
 
-  /// `value` in the form of this attribute's type, or why it cannot be: an integer is made of a double that stands for
-  /// one, a number of an integer. Null is not for this function.
+  /// Returns `value` in the form of this attribute's type, or throws the reason why it is refused. A double that stands
+  /// for an integer becomes that integer, and an integer becomes a number. `value` must not be null.
   func accepting(_ value: Value) throws(Refusal) -> Value {
     let converted = try converting(value)
     try checkRange(converted)
@@ -45,7 +45,7 @@ public struct Attribute: Sendable {
     return converted
   }
 
-  /// `value` in the form of this attribute's type, which may still break a constraint.
+  /// Returns `value` in the form of this attribute's type; it may still break a constraint.
   func converting(_ value: Value) throws(Refusal) -> Value {
     switch (type, value) {
     case (.string, .string), (.integer, .integer), (.number, .number), (.boolean, .bool): return value
@@ -77,7 +77,7 @@ public struct Attribute: Sendable {
     }
   }
 
-  /// Compares two values of one numeric type.
+  /// Returns true if the first of two values of one numeric type is less than the second.
   static func isLess(_ left: Value, _ right: Value) -> Bool {
     switch (left, right) {
     case (.integer(let left), .integer(let right)): left < right
@@ -102,11 +102,12 @@ public struct Attribute: Sendable {
 
   // MARK: Conversion
 
-  /// `value` of any attribute type in the form of this one, under its constraints, or why it has none.
+  /// Returns `value`, of any attribute type, in the form of this one and under its constraints, or throws the reason
+  /// why it has none.
   ///
-  /// Texts stand for the JSON that they are: `"12.5"` for the number, `"true"` for the boolean, and the other way
-  /// round. What would lose anything is refused: a fraction, the last digits of a large integer, the inside of an array
-  /// or an object.
+  /// Strings stand for the JSON that they contain: `"12.5"` for the number, `"true"` for the boolean, and the reverse.
+  /// A conversion that would lose anything is refused: a fraction, the last digits of a large integer, the contents of
+  /// an array or an object.
   func converted(_ value: Value) throws(Refusal) -> Value {
     switch (type, value) {
     case (.string, .bool), (.string, .integer), (.string, .number): return try accepting(.string(value.json))
@@ -126,14 +127,14 @@ public struct Attribute: Sendable {
     }
   }
 
-  /// Whether both allow the same values.
+  /// Returns true if both allow the same values.
   func hasSameConstraints(as other: Attribute) -> Bool {
     type == other.type && minimum == other.minimum && maximum == other.maximum && minLength == other.minLength
       && maxLength == other.maxLength && pattern?.text == other.pattern?.text && allowedValues == other.allowedValues
   }
 }
 
-/// The types of attributes.
+/// The type of an attribute.
 public enum AttributeType: String, Hashable, Sendable, CaseIterable {
   /// Unicode text.
   case string
@@ -150,30 +151,29 @@ public enum AttributeType: String, Hashable, Sendable, CaseIterable {
 }
 
 extension AttributeType {
-  /// The type with its article, for sentences.
+  /// The type with its article, for messages.
   var article: String { self == .integer ? "an integer" : "a \(rawValue)" }
 }
 
-/// A compiled regular expression that remembers its text: in the syntax of RE2, so without references to groups and
-/// without looking ahead or behind, which no engine matches in linear time. `\d`, `\s`, `\w` and `\b` are those of
-/// Unicode.
+/// A compiled regular expression with its text, in the syntax of RE2: it has no references to groups and no lookahead
+/// or lookbehind, which no engine matches in linear time. `\d`, `\s`, `\w` and `\b` are those of Unicode.
 public struct Pattern: Sendable {
   /// The expression as written in the schema.
   public let text: String
   private let program: RegexProgram
 
-  /// Compiles `text`; throws where it is no regular expression.
+  /// Compiles `text`; throws if it is not a regular expression.
   init(_ text: String) throws(RegexError) {
     self.text = text
     program = try RegexProgram(text, isUnicode: true)
   }
 
-  /// Whether some part of `string` matches (JSON Schema Validation §6.3.3).
+  /// Returns true if some part of `string` matches (JSON Schema Validation §6.3.3).
   fileprivate func matches(_ string: String) -> Bool { program.matches(string) }
 }
 
 extension Value {
-  /// Whether this is a number, true or false.
+  /// True for a number, true and false.
   fileprivate var isScalarOfJSON: Bool {
     switch self {
     case .bool, .integer, .number: true

@@ -3,38 +3,39 @@ import Support
 
 /// A named kind of object: its keys, inherited ones first. Immutable once the schema is loaded.
 public final class Entity: Sendable {
-  /// Its name, the part of a reference before the slash.
+  /// The name, which is the part of a reference before the slash.
   public let name: String
-  /// Where it stands in the schema.
+  /// The index among the schema's entities.
   public let index: Int
-  /// The entity whose keys it inherits.
+  /// The name of the entity whose keys it inherits; nil if it extends none.
   public let parent: String?
-  /// Its own name and those of all its ancestors.
+  /// The names of the entity and of all its ancestors.
   public let lineage: Set<String>
-  /// All keys; a key stands at the same index in every subclass.
+  /// All keys; a key has the same index in every subclass.
   public let keys: [Key]
-  /// The key paths that a cell observes that names none, with their resolution.
+  /// The resolved key paths that a cell observes if it names none.
   public let display: [ModelKeyPath]
-  /// The key path of each key alone, by the key's index: what most requests name. Empty while a schema is compiled.
+  /// The key path that consists of each key alone, by the key's index, since most requests name such paths. Empty while
+  /// a schema is compiled.
   let keyPaths: [ModelKeyPath?]
-  /// How many values an object's record has.
+  /// The number of values in an object's record.
   public let storageCount: Int
 
-  /// Where an object's record holds relationships that the other side does not know of.
+  /// The places in an object's record of relationships without an inverse.
   let referenceStorage: [Int]
-  /// The keys by whose values objects are found, with where a record holds them.
+  /// The indexed keys, each with its place in a record.
   let indexedKeys: [(key: Int, storage: Int)]
-  /// What the record of a new object holds.
+  /// The values in the record of a new object.
   let emptyValues: [Value]
-  /// True where a key is a to-many.
+  /// True if any key is a to-many.
   let hasCollections: Bool
-  /// Whether any key is computed.
+  /// True if any key is computed.
   let hasComputedKeys: Bool
-  /// How a record knows when a key was set that computed keys of other objects read.
+  /// The way in which a record tracks the last setting of keys that computed keys of other objects read.
   let farKeeping: FarKeeping
-  /// The keys once more, laid out for reading.
+  /// The keys in a second form, laid out for fast reading.
   let layout: RecordLayout
-  /// Who may do what with its objects.
+  /// The access rules of its objects.
   package let rules: AccessRules
   private let names: NameTable
 
@@ -63,32 +64,32 @@ public final class Entity: Sendable {
     names = NameTable(keys.map(\.name))
   }
 
-  /// Where a key stands, or nil where there is no key of this name.
+  /// The index of a key, or nil if there is no key of this name.
   public func indexOfKey(_ name: String) -> Int? {
     names.index(of: name)
   }
 
-  /// What is said about a name that no key has, with the nearest that one has.
+  /// The message for an undefined key, with the nearest key name as a hint.
   package func undefined(_ name: String) -> String {
     "\(self.name) has no key '\(name)'\(NearestName.hint(for: name, among: keys.map(\.name)))"
   }
 
-  /// Whether the key at an index is an attribute.
+  /// Returns true if the key at an index is an attribute.
   package func isAttribute(_ key: Int) -> Bool { layout.columns[key].type != nil }
 
-  /// When setting the key at an index notifies.
+  /// Returns when setting the key at an index notifies.
   package func notifying(_ key: Int) -> Key.Notifying { layout.columns[key].notifying }
 
-  /// Whether objects of this entity may stand where `entity` is wanted: it is that entity or extends it.
+  /// Returns true if this is the entity named `entity` or extends it.
   public func isKind(of entity: String) -> Bool {
     lineage.contains(entity)
   }
 
   // MARK: Bodies
 
-  /// The keys that the members of a body set, in its order, with their values. `@ref` must be the right one; it and
-  /// `@revision` and `@lifetime` are ignored. A name that no key has is `invalid-value`: what the request names is
-  /// there, and what it says of it is wrong.
+  /// Returns the keys that the members of a body set, in the order of the body, with their values. `@ref` must be the
+  /// object's own; `@ref`, `@revision` and `@lifetime` set nothing. An undefined name is `invalid-value` and not a
+  /// missing resource: the object that the request names exists, and its body is wrong.
   func settings(_ body: JSONObject, of reference: Reference) throws(ModelError) -> [(Int, Value)] {
     var values: [(Int, Value)] = []
     for name in body.members.keys {
@@ -111,17 +112,18 @@ public final class Entity: Sendable {
     return values
   }
 
-  /// The keys that a record has values of, in the order in which it has them.
+  /// The keys whose values a record holds, in the order of the record.
   var storedKeys: [Key] { keys.filter { $0.storage != nil } }
 }
 
-/// How a record knows when a key was set that computed keys of other objects read: as many are, all, some or none.
+/// The way in which a record tracks the last setting of keys that computed keys of other objects read. It depends on
+/// whether all, some or none of its keys are read so.
 enum FarKeeping: Sendable {
-  /// By its revision: all are.
+  /// By its revision: all keys are read.
   case revision
-  /// By a revision besides: some are.
+  /// By an additional revision: some keys are read.
   case apart
-  /// By the revision that made it: none is, and others read no more than whether the object is there.
+  /// By the revision that created it: no key is read, and other objects read only its existence.
   case creation
 
   init(farCount: Int, of storedCount: Int) {
@@ -129,32 +131,33 @@ enum FarKeeping: Sendable {
   }
 }
 
-/// Where an object's keys are, what they are called in JSON and what setting them asks, without a reference in it that
-/// threads would have to count: reading and setting are the hottest paths there are.
+/// The places, JSON names and constraints of an object's keys, without references that threads would have to count:
+/// reading and setting are the hottest paths.
 final class RecordLayout: Sendable {
   /// One key.
   struct Column: Sendable {
-    /// Where the value stands in a record; -1 for computed keys.
+    /// The place of the value in a record; -1 for computed keys.
     let storage: Int32
-    /// Where the path of a computed key begins and ends in `paths`; empty where it has an operator or an expression.
+    /// The range of a computed key's path in `paths`; empty if the key has an operator, an expression or a conversion.
     let pathStart: Int32
     let pathEnd: Int32
-    /// Where `,"name":` begins and ends in `names`.
+    /// The range of `,"name":` in `names`.
     let nameStart: Int32
     let nameEnd: Int32
-    /// Whether it may be null.
+    /// True if the value may be null.
     let isOptional: Bool
-    /// When setting it notifies.
+    /// The condition under which setting the key notifies.
     let notifying: Key.Notifying
-    /// The type, where it is an attribute.
+    /// The type, if the key is an attribute.
     let type: AttributeType?
-    /// Whether it is an attribute that takes every value of its type.
+    /// True for an attribute that accepts every value of its type.
     let isUnconstrained: Bool
-    /// Whether computed keys of other objects read it.
+    /// True if computed keys of other objects read the key.
     let isReadFromAfar: Bool
 
-    /// The value as the attribute keeps it, where setting the key to it asks no more than whether it may be null: it is
-    /// of the type, or a whole number for one that keeps doubles. Nil says nothing.
+    /// The value in the form in which the attribute stores it, if no check is needed but that for null: the value is of
+    /// the type, or a whole number for a key that stores doubles. Nil means that this fast path does not apply, not
+    /// that the value is refused.
     func plainForm(of value: Value) -> Value? {
       guard isUnconstrained else { return nil }
       return switch (type, value) {
@@ -170,7 +173,8 @@ final class RecordLayout: Sendable {
   private let paths: [Int]
   let names: [UInt8]
 
-  /// The keys of an entity, of which those with the indexes in `farKeys` are read by computed keys of other objects.
+  /// Creates the layout for the keys of an entity. Computed keys of other objects read the keys with the indexes in
+  /// `farKeys`.
   init(keys: [Key], farKeys: Set<Int>) {
     var columns: [Column] = []
     var paths: [Int] = []

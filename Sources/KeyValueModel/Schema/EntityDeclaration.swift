@@ -1,6 +1,6 @@
 import Yams
 
-/// An entity as the file declares it, before anything is looked up.
+/// An entity as the file declares it, before any name is resolved.
 struct EntityDeclaration {
   let name: Located<String>
   var parent: Located<String>?
@@ -29,7 +29,7 @@ struct KeyDeclaration {
   let notifying: Key.Notifying
   let isIndexed: Bool
 
-  /// The relationship's other side: the entity as it was written, and the inverse where there is one.
+  /// The other side of a relationship: the entity as written, and the inverse if there is one. Nil for all other keys.
   var relationship: (destination: Located<String>, inverse: Located<String>?)? {
     switch kind {
     case .toOne(let destination, let inverse, _): (destination, inverse)
@@ -39,7 +39,7 @@ struct KeyDeclaration {
   }
 }
 
-/// Rules as the file declares them, before anything is looked up.
+/// Rules as the file declares them, before any name is resolved.
 struct AccessDeclaration {
   /// The rules of one key.
   struct KeyRules {
@@ -59,21 +59,21 @@ struct Place: Equatable {
   let column: Int
 }
 
-/// A name of the file with its place, for messages.
+/// A name in the file with its place, for messages.
 struct Located<Content> {
   let content: Content
   let mark: Place
 }
 
-/// A text of the file with what it takes to say where in the file one of its characters stands.
+/// A text in the file, with the information needed to locate one of its characters in the file.
 struct LocatedText {
   let content: String
   let mark: Place
-  /// Whether the text stands in the file as it is, on one line: then a column of it is a column of the file. Elsewhere
-  /// (escapes, folded lines) only its beginning has a place.
+  /// True if the text is written in the file literally and on one line, so that a column of the text maps to a column
+  /// of the file. For other texts (with escapes or folded lines) only the beginning has a place.
   let isVerbatim: Bool
 
-  /// The place of a line and column of the text, both from 1.
+  /// Returns the place in the file of a line and column of the text, both counted from 1.
   func place(line: Int, column: Int) -> Place {
     guard isVerbatim, line == 1 else { return mark }
     return Place(line: mark.line, column: mark.column + column - 1)

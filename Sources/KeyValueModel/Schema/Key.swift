@@ -1,41 +1,42 @@
 /// A named property of an entity.
 public struct Key: Sendable {
-  /// What a key is.
+  /// The kind of a key.
   public enum Kind: Sendable {
-    /// It holds a value.
+    /// A key that holds a value.
     case attribute(Attribute)
-    /// It names another object, or none.
+    /// A key that refers to one other object or to none.
     case toOne(ToOne)
-    /// It names any number of objects, or holds any number of values.
+    /// A key that refers to any number of objects, or holds any number of values.
     case toMany(ToMany)
-    /// It is worked out from other keys.
+    /// A key whose value is computed from other keys.
     case computed(ComputedKey)
   }
 
-  /// When setting a key notifies (KVO guide, "Automatic Change Notification" and "Manual Change Notification").
+  /// The condition under which setting a key notifies (KVO guide, "Automatic Change Notification" and "Manual Change
+  /// Notification").
   public enum Notifying: String, Hashable, Sendable, CaseIterable {
-    /// Whenever it is set, also to an equal value.
+    /// Every setting notifies, also to an equal value.
     case always
-    /// When it is set to another value.
+    /// Only setting a different value notifies.
     case changed
-    /// Only where a transaction brackets it with `willChange` and `didChange`.
+    /// A setting notifies only if a transaction brackets it with `willChange` and `didChange`.
     case manual
   }
 
-  /// Its name in the schema and in JSON.
+  /// The name in the schema and in JSON.
   public let name: String
-  /// What it is.
+  /// The kind.
   public internal(set) var kind: Kind
-  /// Whether it may be null. Always true of computed keys, never of collections.
+  /// True if the value may be null. Always true for computed keys, never for collections.
   public let isOptional: Bool
-  /// When setting it notifies.
+  /// The condition under which setting the key notifies.
   public let notifying: Notifying
-  /// Whether objects are found by its value without looking at all of them.
+  /// True if an index finds objects by the key's value, without a scan of all objects.
   public let isIndexed: Bool
-  /// Where the value stands in an object's record; nil for computed keys. The same in every subclass.
+  /// The place of the value in an object's record; nil for computed keys. The same in every subclass.
   public let storage: Int?
 
-  /// What its value is; nil for a computed key that is not resolved yet.
+  /// The type of its value; nil for a computed key that is not resolved yet.
   var valueType: ValueType? {
     switch kind {
     case .attribute(let attribute): .attribute(attribute.type)
@@ -45,25 +46,25 @@ public struct Key: Sendable {
     }
   }
 
-  /// The type that the schema states for a computed key, where it does.
+  /// The type that the schema declares for a computed key; nil if it declares none.
   var declaredType: AttributeType? {
     if case .computed(let computed) = kind { return computed.declaredType }
     return nil
   }
 
-  /// Whether it holds a collection.
+  /// True if the key holds a collection.
   public var isToMany: Bool {
     if case .toMany = kind { return true }
     return false
   }
 
-  /// What it holds, where it is an attribute.
+  /// The attribute; nil for all other kinds of keys.
   var attribute: Attribute? {
     if case .attribute(let attribute) = kind { return attribute }
     return nil
   }
 
-  /// The other side of a relationship, nil for everything else.
+  /// The other side of a relationship; nil for all other keys.
   var relationship: (destination: String, inverse: String?, inverseIndex: Int?, deleteRule: DeleteRule)? {
     switch kind {
     case .toOne(let toOne): return (toOne.destination, toOne.inverse, toOne.inverseIndex, toOne.deleteRule)
@@ -74,7 +75,7 @@ public struct Key: Sendable {
     }
   }
 
-  /// What a create fills in: the default, or null; for a collection no members.
+  /// The value that a create fills in: the default, or null if there is none; for a collection, no members.
   package var defaultValue: Value {
     switch kind {
     case .attribute(let attribute): attribute.defaultValue ?? .null
@@ -83,39 +84,40 @@ public struct Key: Sendable {
     }
   }
 
-  /// What a new object holds before its keys are set.
+  /// The value in a new object before its keys are set.
   var emptyValue: Value {
     if case .toMany = kind { return defaultValue }
     return .null
   }
 }
 
-/// What becomes of the other side of a relationship when the object that holds the key is deleted (Core Data's delete
+/// The effect on the other side of a relationship when the object that holds the key is deleted (Core Data's delete
 /// rules).
 public enum DeleteRule: String, Hashable, Sendable, CaseIterable {
-  /// The other side forgets the object.
+  /// The other side's reference to the object is removed.
   case nullify
-  /// The other side is deleted too.
+  /// The other side is deleted as well.
   case cascade
-  /// There is no deletion while the other side is there.
+  /// The deletion is refused while the other side exists.
   case deny
 }
 
 /// A relationship to at most one object.
 public struct ToOne: Sendable {
-  /// The entity of the object on the other side, or a parent of it.
+  /// The entity of the object on the other side, or an ancestor of that entity.
   public let destination: String
-  /// The key on the other side that names this one, kept consistent.
+  /// The key on the other side that refers back and is kept consistent; nil if there is none.
   public let inverse: String?
-  /// What becomes of the other side at a deletion.
+  /// The effect of a deletion on the other side.
   public let deleteRule: DeleteRule
-  /// Where `inverse` stands among the destination's keys.
+  /// The index of `inverse` among the destination's keys; nil if there is no inverse, or while the schema is being
+  /// compiled.
   public internal(set) var inverseIndex: Int?
 }
 
 /// A collection of unique members: a relationship to any number of objects, or any number of values of one type.
 public struct ToMany: Sendable {
-  /// What the members are.
+  /// The kind of the members.
   public enum Member: Sendable {
     /// Objects of the entity, or of one that extends it.
     case object(entity: String)
@@ -123,18 +125,19 @@ public struct ToMany: Sendable {
     case value(Attribute)
   }
 
-  /// What the members are.
+  /// The members' entity, or their attribute.
   public let member: Member
-  /// Whether the places of the members are chosen, or follow from their values.
+  /// True if the caller chooses the positions of the members; false if the positions follow from their values.
   public let isOrdered: Bool
-  /// The key on the other side that names this one, kept consistent; never with values.
+  /// The key on the other side that refers back and is kept consistent; nil if there is none, and always for values.
   public let inverse: String?
-  /// What becomes of the members at a deletion.
+  /// The effect of a deletion on the members.
   public let deleteRule: DeleteRule
-  /// Where `inverse` stands among the destination's keys.
+  /// The index of `inverse` among the destination's keys; nil if there is no inverse, or while the schema is being
+  /// compiled.
   public internal(set) var inverseIndex: Int?
 
-  /// The entity of the members, nil where they are values.
+  /// The entity of the members; nil if they are values.
   public var destination: String? {
     if case .object(let entity) = member { return entity }
     return nil
@@ -149,34 +152,37 @@ public struct ToMany: Sendable {
   }
 }
 
-/// A read-only key whose value is found by following a key path from the object, or by an expression over its keys.
+/// A read-only key whose value is computed by following a key path from the object, or by an expression over its keys.
 public struct ComputedKey: Sendable {
-  /// How the value is found.
+  /// The formula of the value.
   enum Formula: Sendable {
-    /// By key-value coding.
+    /// A key path, followed by key-value coding.
     case path(ModelKeyPath)
-    /// By a CEL expression.
+    /// A CEL expression.
     case expression(KeyExpression)
   }
 
   /// The path or expression as written in the schema.
   public let text: String
-  /// The type that the schema states for the value, where it does.
+  /// The type that the schema declares for the value; nil if it declares none.
   public let declaredType: AttributeType?
-  /// How the value is found; nil only while the schema is being compiled.
+  /// The formula of the value; nil only while the schema is being compiled.
   private(set) var formula: Formula?
-  /// What the value is: of the declared type, where what the formula gives can be made one of it.
+  /// The type of the value: the declared type if the formula's result can be converted to it, otherwise the type of the
+  /// formula. Nil only while the schema is being compiled.
   public private(set) var type: ValueType?
-  /// The declared type where what the formula gives may be of another: the value is then made one of it, or null.
+  /// The declared type if the formula's result may have another one: the result is converted to it, or is null if that
+  /// is impossible. Nil if no conversion is needed.
   private(set) var conversion: AttributeType?
-  /// What the value is read from.
+  /// The keys that the value is read from.
   package private(set) var reads = KeyTree()
-  /// What else makes the key notify: what the same key reads in parents (KVO guide, "Registering Dependent Keys").
+  /// The keys that the same key reads in ancestors: their changes notify of this key, too (KVO guide, "Registering
+  /// Dependent Keys").
   var inheritedReads: [KeyTree] = []
-  /// Everything whose change notifies of the key.
+  /// All keys whose change notifies of this key.
   package var notifyingReads: [KeyTree] { [reads] + inheritedReads }
 
-  /// The value is found so from now on.
+  /// Sets the formula, and derives the type and the keys read from it.
   mutating func resolve(to formula: Formula) {
     self.formula = formula
     reads = formula.reads
@@ -188,7 +194,7 @@ public struct ComputedKey: Sendable {
       default: false
       }
     if isConverted { type = .attribute(declaredType) }
-    // Sums and unsigned integers go beyond the integers of 64 bits.
+    // Sums and unsigned integers can exceed the integers of 64 bits.
     let mayOverflow =
       switch formula {
       case .path(let path): path.operation?.function == .sum && declaredType == .integer
@@ -197,7 +203,7 @@ public struct ComputedKey: Sendable {
     conversion = isConverted || mayOverflow ? declaredType : nil
   }
 
-  /// A value in the form of the declared type; nil where it has another one.
+  /// Returns a value in the form of the declared type, or nil if it cannot be converted.
   func converting(_ value: Value) -> Value? {
     guard let conversion, !value.isNull else { return value }
     return try? Attribute(type: conversion).accepting(value)
@@ -220,7 +226,7 @@ extension ComputedKey.Formula {
   }
 }
 
-/// What the values of a key or a key path are, as far as the schema says.
+/// The type of the values of a key or a key path, as far as the schema determines it.
 public indirect enum ValueType: Hashable, Sendable {
   /// A value of an attribute type, or null.
   case attribute(AttributeType)
@@ -229,25 +235,25 @@ public indirect enum ValueType: Hashable, Sendable {
   /// A list.
   case list(ValueType)
 
-  /// The type of the elements, for a list.
+  /// The type of the elements of a list; nil for all other types.
   public var element: ValueType? {
     if case .list(let element) = self { return element }
     return nil
   }
 
-  /// What is found when every list is opened.
+  /// The type of the elements of the innermost list, or the type itself if it is not a list.
   var innermost: ValueType {
     if case .list(let element) = self { return element.innermost }
     return self
   }
 
-  /// This type in as many lists as `other` is.
+  /// Returns this type nested in as many lists as `other` is.
   func nested(like other: ValueType) -> ValueType {
     if case .list(let element) = other { return .list(nested(like: element)) }
     return self
   }
 
-  /// A noun with its article, for sentences.
+  /// A noun with its article, for messages.
   var article: String {
     switch self {
     case .attribute(let type): type.article

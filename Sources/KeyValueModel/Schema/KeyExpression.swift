@@ -1,44 +1,44 @@
 import CEL
 import Synchronization
 
-/// A CEL expression over the keys of an entity's objects: a computed key's, or a filter's (the specification, section
-/// 8).
+/// A CEL expression over the keys of an entity's objects: that of a computed key or of a filter (the specification,
+/// section 8).
 ///
 /// Collection functions that can be kept up to date member by member, such as `sum(employees.map(e, e.salary))`, are
-/// taken out of it as folds, so that a reader that keeps folds evaluates it without visiting the members.
+/// extracted from it as folds, so that a reader that keeps folds evaluates it without visiting the members.
 package final class KeyExpression: Sendable {
-  /// What is wrong with an expression, and where in its text, from 1.
+  /// A mistake in an expression, with its line and column in the text, both counted from 1.
   package struct Mistake: Error, Hashable, Sendable {
     package let line: Int
     package let column: Int
     package let message: String
   }
 
-  /// Names that are words of the language and no keys.
+  /// The names that are words of the language and cannot be keys.
   static let reservedNames: Set<String> = ["this", "true", "false", "null", "in"]
 
-  /// What its values are.
+  /// The type of its values.
   package let type: ValueType
-  /// Whether its values are unsigned integers, which go beyond those of 64 bits.
+  /// True if its values are unsigned integers, which can exceed the integers of 64 bits.
   let isUnsigned: Bool
-  /// What it reads of the object.
+  /// The keys that it reads, from the object on.
   package let reads: KeyTree
-  /// Whether it reads more than the object's own keys, which is what may be worth remembering.
+  /// True if it reads more than the object's own keys, in which case its value may be worth caching.
   var readsOtherObjects: Bool { reads.branches.contains { $0.fold != nil || !$0.behind.isEmpty } }
   private let expression: CheckedExpression
   private let folds: [FoldCall]
   private let limits = ExpressionLimits()
   private let failures = Atomic<Int>(0)
 
-  /// A collection function that was taken out, and where its collection is.
+  /// An extracted collection function, with the path to its collection.
   private struct FoldCall: Sendable {
     let ownerKeys: [Int]
     let fold: CollectionFold
     let resultType: ExpressionType
   }
 
-  /// Compiles `text` for objects of `entity`: throws where it is no CEL, names what is not there, or applies functions
-  /// to what they do not take.
+  /// Compiles `text` for objects of `entity`. Throws if it is not valid CEL, uses an unknown name, or applies a
+  /// function to values that the function does not take.
   package init(_ text: String, of entity: Entity, in schema: Schema) throws(Mistake) {
     let environment = SchemaEnvironment(schema: schema, entity: entity)
     let whole: CheckedExpression
@@ -63,8 +63,8 @@ package final class KeyExpression: Sendable {
     }
   }
 
-  /// The functions as folds, with what they read; nil where one of them cannot be one: what it makes of members has no
-  /// known type, or its list is no collection that an object holds.
+  /// The functions as folds, with the keys that they read. Nil if one of them cannot be a fold: its values for the
+  /// members have no known type, or its list is not a collection that an object holds.
   private static func calls(
     _ functions: [CollectionFunction], of entity: Entity, in schema: Schema
   ) -> [(call: FoldCall, reads: KeyTree)]? {
@@ -86,18 +86,19 @@ package final class KeyExpression: Sendable {
     return calls
   }
 
-  /// How often it has failed. A failed computed key is null, and the count is the only sign of it.
+  /// The number of failed evaluations. A failed computed key is null, and this count is the only sign of the failure.
   package var failureCount: Int { failures.load(ordering: .relaxed) }
 
-  /// Counts a failure.
+  /// Counts a failed evaluation.
   func noteFailure() { failures.add(1, ordering: .relaxed) }
 
-  /// The syntax tree, folds taken out.
+  /// The syntax tree, without the extracted folds.
   var root: ExpressionNode { expression.root }
 
   // MARK: Evaluating
 
-  /// The value for an object; null where the expression fails. `latest` grows to the last revision of what was read.
+  /// Returns the value for an object, or null if the evaluation fails. Raises `latest` to the latest revision of the
+  /// objects read.
   func value(
     of reference: Reference, _ record: ObjectRecord, as declared: AttributeType?, in reader: any ObjectReader,
     latest: inout LatestRevision
@@ -116,14 +117,15 @@ package final class KeyExpression: Sendable {
     return result
   }
 
-  /// The value within a pass that is under way, its cost taken from the budget of the whole.
+  /// Evaluates the expression for an object within a pass in progress. The cost is taken from the budget of the whole
+  /// evaluation.
   func evaluate(
     _ reference: Reference, _ record: ObjectRecord, _ pass: EvaluationPass, budget: inout EvaluationBudget
   ) -> Result<ExpressionValue, EvaluationError> {
     expression.evaluate(Activation(self, reference, record, pass), budget: &budget)
   }
 
-  /// Gives the expression its object's keys.
+  /// Provides the values of the object's keys to the expression.
   private final class Activation: ExpressionActivation {
     private let owner: KeyExpression
     private let object: ModelObject
@@ -157,10 +159,10 @@ package final class KeyExpression: Sendable {
   }
 }
 
-/// What a collection function makes of one member: its filters, and its transform. Two are the same only if they are
-/// one.
+/// The expression that a collection function evaluates for each member: its filters and its transform. Two are equal
+/// only if they are the same instance.
 final class MemberExpression: Hashable, Sendable {
-  /// How the members' values become one.
+  /// The function that combines the members' values.
   let function: CollectionFold.Function
   private let source: CollectionFunction
   private let limits = ExpressionLimits()
@@ -180,7 +182,7 @@ final class MemberExpression: Hashable, Sendable {
       }
   }
 
-  /// Whether the function's values are ones that a fold can hold: numbers, strings and booleans whose type is known.
+  /// Returns true if a fold can hold the function's values: numbers, strings and booleans of a known type.
   fileprivate static func canFold(_ function: CollectionFunction) -> Bool {
     switch function.function {
     case .size, .all, .exists, .existsOne: return true
@@ -194,7 +196,7 @@ final class MemberExpression: Hashable, Sendable {
 
   func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
-  /// What a member adds. Its cost is its own: a member costs the same whatever the others do.
+  /// Returns the contribution of a member, with a budget of its own: a member costs the same whatever the others cost.
   func contribution(
     of member: Value, in reader: any ObjectReader, latest: inout LatestRevision
   ) -> RunningFold.Contribution {
@@ -204,7 +206,7 @@ final class MemberExpression: Hashable, Sendable {
     return contribution(of: member, pass, budget: &budget)
   }
 
-  /// What a member adds, its cost taken from the budget of the whole.
+  /// Returns the contribution of a member. The cost is taken from the budget of the whole evaluation.
   func contribution(
     of member: Value, _ pass: EvaluationPass, budget: inout EvaluationBudget
   ) -> RunningFold.Contribution {
@@ -220,12 +222,12 @@ final class MemberExpression: Hashable, Sendable {
 }
 
 extension CollectionFunction {
-  /// The type of what an element contributes.
+  /// The type of an element's contribution.
   fileprivate var elementType: ExpressionType { transform?.type ?? .dyn }
 }
 
 extension Schema {
-  /// The indexes of named keys along a path; empty where one is not there.
+  /// The indexes of the named keys along a path; empty if one of them does not exist.
   fileprivate func keys(along path: [String], from entity: Entity) -> [Int] {
     var owner: Entity? = entity
     var keys: [Int] = []
@@ -237,8 +239,8 @@ extension Schema {
     return keys
   }
 
-  /// The entity of the members of the collection at the end of a path, `.some(nil)` where they are values, and nil
-  /// where there is no collection.
+  /// The entity of the members of the collection at the end of a path, or `.some(nil)` if the members are values; nil
+  /// if the path does not end in a collection.
   fileprivate func collectionMember(along keys: [Int], from entity: Entity) -> Entity?? {
     var owner = entity
     for key in keys.dropLast() {
@@ -251,7 +253,7 @@ extension Schema {
 }
 
 extension ExpressionValue {
-  /// What a collection folded into, in the type that the function has for the expression.
+  /// Creates the value of a folded collection, in the type that the function has in the expression.
   fileprivate init(folded value: Value, as type: ExpressionType) {
     switch value {
     case .null: self = .null

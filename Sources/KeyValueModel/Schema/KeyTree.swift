@@ -1,26 +1,27 @@
 import CEL
 
-/// What a value is read from: keys of an object, and what is read of the objects behind them.
+/// The keys that a value is read from: keys of an object, and the keys read of the objects behind them.
 package struct KeyTree: Hashable, Sendable {
   /// One key that is read.
   package struct Branch: Hashable, Sendable {
     /// The index of the key in its entity.
     package let key: Int
-    /// What is read of the object, or of each member, that the key leads to.
+    /// The keys read of the object, or of each member, that the key leads to.
     package var behind: KeyTree
-    /// What the members are folded into, where the key is a to-many that is read by a collection function alone.
+    /// The fold of the members, if the key is a to-many that only a collection function reads; nil otherwise.
     package let fold: CollectionFold?
-    /// Whether what the read rules read of the objects behind the key is read as well.
+    /// True if the keys that the read rules read of the objects behind the key are read as well.
     package var isGuarded = false
   }
 
-  /// The keys, each once for every fold and once for what is read without one.
+  /// The keys: each key occurs once for every fold of it, and once for reads without a fold.
   package private(set) var branches: [Branch] = []
 
-  /// Reads nothing.
+  /// Creates an empty tree.
   package init() {}
 
-  /// Reads the keys of a path, each of the object behind the one before, and the last one's members for `fold`.
+  /// Creates the tree of a path, in which each key belongs to the object behind the previous one. The members of the
+  /// last key are read for `fold`.
   package init(path: some BidirectionalCollection<Int>, fold: CollectionFold? = nil, behind: KeyTree = KeyTree()) {
     var tree = behind
     var isLast = true
@@ -31,11 +32,11 @@ package struct KeyTree: Hashable, Sendable {
     self = tree
   }
 
-  /// Whether nothing is read.
+  /// True if no key is read.
   package var isEmpty: Bool { branches.isEmpty }
 
-  /// What is read for someone who may not read every object: of those behind the keys also what says whether they may.
-  /// What members fold into is then different for each, so that no fold is kept.
+  /// The keys read for a viewer that may not read every object: of the objects behind keys, the keys that their read
+  /// rules read as well. Folds over these objects differ between viewers, so the tree has none.
   package var guarded: KeyTree {
     var tree = self
     tree.branches = branches.map { branch in
@@ -46,7 +47,7 @@ package struct KeyTree: Hashable, Sendable {
     return tree
   }
 
-  /// Reads what `other` reads as well.
+  /// Adds the keys that `other` reads.
   package mutating func merge(_ other: KeyTree) {
     for branch in other.branches {
       if let index = branches.firstIndex(where: {
@@ -61,10 +62,11 @@ package struct KeyTree: Hashable, Sendable {
 }
 
 extension KeyTree {
-  /// What an expression reads, its names looked up in the schema. What it reads inside JSON values ends at their key.
+  /// Creates the tree of the keys that an expression reads, with its names resolved in the schema. Reads inside a JSON
+  /// value end at the value's key.
   init(_ reads: KeyReads, of entity: Entity, in schema: Schema) {
     self.init()
-    // In the order of the keys, so that the same expression always has the same tree.
+    // Sorted by name, so that the same expression always has the same tree.
     for (name, below) in reads.children.sorted(by: { $0.key < $1.key }) {
       guard let key = entity.indexOfKey(name) else { continue }
       let destination = schema.destination(of: entity.keys[key])
@@ -75,15 +77,16 @@ extension KeyTree {
   }
 }
 
-/// Which stored keys are read through relationships of other objects, from the schema alone.
+/// The stored keys that other objects read through relationships, derived from the schema alone.
 package struct FarKeys: Sendable {
-  /// The indexes of the keys, by the index of their entity; subclasses stand for themselves.
+  /// The indexes of the keys, by the index of their entity. Subclasses have entries of their own.
   package private(set) var ofEntity: [Int: Set<Int>] = [:]
 
-  /// None.
+  /// Creates an empty set.
   package init() {}
 
-  /// Those that the computed keys of a schema read, in which no computed key depends on itself.
+  /// Creates the set of keys that the computed keys of a schema read. No computed key of the schema may depend on
+  /// itself.
   init(of schema: Schema) {
     for entity in schema.entities {
       for case .computed(let computed) in entity.keys.map(\.kind) {
@@ -92,15 +95,16 @@ package struct FarKeys: Sendable {
     }
   }
 
-  /// Whether there is none.
+  /// True if there are no such keys.
   package var isEmpty: Bool { ofEntity.isEmpty }
 
-  /// What an object reads behind its own keys. That of its computed keys is theirs.
+  /// Adds the keys that an object of `entity` reads behind its own keys. The reads of its own computed keys are added
+  /// for these keys.
   private mutating func insertOwn(_ tree: KeyTree, of entity: Entity, _ schema: Schema) {
     for branch in tree.branches { insert(behind: branch, key: entity.keys[branch.key], schema) }
   }
 
-  /// Adds what is read of the objects that a key leads to.
+  /// Adds the keys that are read of the objects that a key leads to.
   package mutating func insert(behind branch: KeyTree.Branch, key: Key, _ schema: Schema) {
     guard !branch.behind.isEmpty, let destination = schema.destination(of: key) else { return }
     for entity in schema.family(of: destination) {

@@ -1,25 +1,27 @@
-/// A key path that has been resolved in the schema: keys joined by dots, from an object of one entity, with at most one
-/// collection operator.
+/// A key path resolved in the schema: keys joined by dots, from an object of one entity, with at most one collection
+/// operator.
 ///
-/// Immutable, and a class only because it is copied with every change that is notified: a copy counts one reference
+/// Immutable. It is a class only because it is copied with every change that is notified: a copy counts one reference
 /// instead of six.
 public final class ModelKeyPath: Hashable, Sendable {
-  /// The path as it was written; what events and answers call it.
+  /// The path as it was written. Events and responses name it so.
   public let text: String
-  /// The index of each key among the keys of the entity reached so far, up to the operator where there is one.
+  /// The index of each key among the keys of the entity reached so far, up to the operator if there is one.
   public let keys: [Int]
-  /// The operator, and what stands behind it.
+  /// The operator and the key path after it; nil if there is none.
   public let operation: CollectionOperation?
-  /// What its values are.
+  /// The type of its values.
   public let type: ValueType
-  /// What its value is read from.
+  /// The keys that its value is read from.
   package let reads: KeyTree
-  /// Why changes of its value cannot be observed: the path goes on behind a collection, which it may only read.
+  /// The reason why changes of its value cannot be observed; nil if they can. Such a path goes on behind a collection
+  /// or a computed list, which can only be read.
   let unobservable: String?
-  /// Whether its operator reads members of a computed list: nothing follows them, so no computed key can be made of it.
+  /// True if its operator reads members of a computed list: their changes are not tracked, so the path cannot be the
+  /// formula of a computed key.
   let isBehindComputedList: Bool
 
-  /// The most keys that a path may have.
+  /// The maximum number of keys in a path.
   public static let maximumLength = 32
 
   init(
@@ -35,15 +37,15 @@ public final class ModelKeyPath: Hashable, Sendable {
     self.isBehindComputedList = isBehindComputedList
   }
 
-  /// The keys that it names, those behind its operator included.
+  /// The keys that it names, including the keys after its operator.
   package var named: KeyTree { KeyTree(path: keys + (operation?.memberKeys ?? [])) }
 
-  /// Equal when they were written alike and name the same keys.
+  /// Returns true if both are written alike and name the same keys.
   public static func == (left: ModelKeyPath, right: ModelKeyPath) -> Bool {
     left === right || left.text == right.text && left.keys == right.keys && left.operation == right.operation
   }
 
-  /// Feeds what equality looks at.
+  /// Hashes the text and the keys, which equality compares.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(text)
     hasher.combine(keys)
@@ -51,11 +53,11 @@ public final class ModelKeyPath: Hashable, Sendable {
 }
 
 extension Schema {
-  /// Resolves a key path from objects of `entity`. What it may name is decided from the schema alone: a key that only a
-  /// subclass has is undefined behind a to-one of its parent.
+  /// Resolves a key path from objects of `entity`. The schema alone decides which names are valid: behind a to-one to a
+  /// parent, a key that only a subclass has is undefined.
   ///
-  /// Throws `malformed-key-path`, `undefined-key`, `not-a-collection` for an operator where there is no collection, and
-  /// `invalid-value` for an operator that cannot take the members' values.
+  /// Throws `malformed-key-path`, `undefined-key`, `not-a-collection` for an operator that does not follow a
+  /// collection, and `invalid-value` for an operator that cannot take the members' values.
   public func resolve(_ text: String, from entity: Entity) throws(ModelError) -> ModelKeyPath {
     if let index = entity.indexOfKey(text), index < entity.keyPaths.count, let path = entity.keyPaths[index] {
       return path
@@ -63,63 +65,64 @@ extension Schema {
     return try KeyPathResolution(schema: self, text: text, entity: entity).resolve()
   }
 
-  /// Resolves a key path that is to be observed: as `resolve`, and `unobservable-key-path` for one that goes on behind
-  /// a collection without an operator.
+  /// Resolves a key path for observing: as `resolve`, but throws `unobservable-key-path` for a path whose changes
+  /// cannot be observed, such as one that goes on behind a collection without an operator.
   public func resolveObservable(_ text: String, from entity: Entity) throws(ModelError) -> ModelKeyPath {
     let path = try resolve(text, from: entity)
     if let reason = path.unobservable { throw ModelError(.unobservableKeyPath, reason, keyPath: text) }
     return path
   }
 
-  /// What a key's value is; nil for a computed key that is not resolved yet.
+  /// The type of a key's value; nil for a computed key that is not resolved yet.
   public func type(of key: Key) -> ValueType? {
     key.valueType ?? (isLenient ? .attribute(.json) : nil)
   }
 
-  /// The entity that a key leads to, be it one object or the members of a collection; nil where its values are none.
+  /// The entity that a key leads to, through a single object or the members of a collection; nil if its values are not
+  /// references.
   package func destination(of key: Key) -> Entity? {
     guard case .object(let name)? = type(of: key)?.innermost else { return nil }
     return entity(named: name)
   }
 
-  /// Whether the values of a resolved path are references.
+  /// Returns true if the value of a resolved path is a reference.
   public func leadsToObject(_ path: ModelKeyPath) -> Bool {
     if case .object = path.type { return true }
     return false
   }
 }
 
-/// An operator of a key path, with what stands behind it.
+/// An operator of a key path, with the key path after it.
 public struct CollectionOperation: Hashable, Sendable {
   /// The operator.
   public let function: CollectionOperator
-  /// The key path of each member whose value is meant, as indexes; empty for the member itself, and for `@count`.
+  /// The key path, as indexes, whose value is taken of each member; empty for the member itself, and for `@count`.
   public let memberKeys: [Int]
-  /// Whether the members' values are dates, which compare by instant.
+  /// True if the members' values are dates, which compare by instant.
   let isOverDates: Bool
-  /// Whether the members' values are numbers that need not be whole: then no result is an integer.
+  /// True if the members' values are numbers that may have fractions: then no result is an integer.
   let isOverNumbers: Bool
 }
 
 /// The collection operators of key paths (KVC guide, "Using Collection Operators").
 public enum CollectionOperator: String, Hashable, Sendable, CaseIterable {
-  /// How many members there are.
+  /// The number of members.
   case count = "@count"
   /// The sum of the members' values, in decimal; nulls count as 0.
   case sum = "@sum"
-  /// Their sum divided by the number of members; null where there are none.
+  /// The sum divided by the number of members; null if there are no members.
   case average = "@avg"
-  /// The least of the members' values, nulls left out; null where there are none.
+  /// The smallest of the members' values, nulls left out; null if there are none.
   case minimum = "@min"
-  /// The greatest.
+  /// The largest of the members' values, nulls left out; null if there are none.
   case maximum = "@max"
   /// The members' values in order, nulls left out.
   case unionOfObjects = "@unionOfObjects"
-  /// The same, each value once.
+  /// The members' values in order, nulls left out, each value once.
   case distinctUnionOfObjects = "@distinctUnionOfObjects"
   /// The elements of the members' lists in order, nulls left out.
   case unionOfArrays = "@unionOfArrays"
-  /// The same, each value once.
+  /// The elements of the members' lists in order, nulls left out, each value once.
   case distinctUnionOfArrays = "@distinctUnionOfArrays"
 }
 
@@ -129,20 +132,20 @@ private struct KeyPathResolution {
   let text: String
   let entity: Entity
 
-  /// How far the resolution has come: the keys so far, and what they lead to.
+  /// The state of the resolution: the keys so far, and the type of the value that they lead to.
   private struct Walk {
     var keys: [Int] = []
     var type: ValueType
-    /// The first collection that the walk has gone on behind.
+    /// The name of the first collection behind which the path goes on; nil if there is none.
     var crossed: String?
-    /// Whether the last key is computed from something of unknown type: only while a schema is compiled.
+    /// True if the last key is computed and its type is not known yet, which occurs only while a schema is compiled.
     var isUnknown = false
     var lastName = ""
-    /// Whether the last key is a computed list: those hold references too, but nothing goes on behind them.
+    /// True if the last key is a computed list. Such a list may hold references, but a path cannot go on behind it.
     var endsInComputedList = false
   }
 
-  /// The path, or what is wrong with it.
+  /// Returns the path, or throws the mistake in it.
   func resolve() throws(ModelError) -> ModelKeyPath {
     let components = try KeyPathGrammar.components(of: text)
     let position = components.firstIndex { $0.function != nil }
@@ -170,7 +173,7 @@ private struct KeyPathResolution {
 
   // MARK: Keys
 
-  /// Walks on from a value of a type. `name` is the key that holds it, where it is a list.
+  /// Resolves the keys from a value of a type on. `name` is the key that holds the value, if it is a list.
   private func walk(
     _ components: ArraySlice<KeyPathGrammar.Component>, from start: ValueType, named name: String = ""
   ) throws(ModelError) -> Walk {
@@ -211,7 +214,7 @@ private struct KeyPathResolution {
   ) throws(ModelError) -> ModelKeyPath {
     let right = try memberWalk(components, element, left.lastName)
     let isBehindComputedList = !right.keys.isEmpty && left.endsInComputedList
-    // Whether the operator can take the values is no question before it is clear what they are.
+    // The values are checked only once their type is known.
     let type = right.isUnknown ? .attribute(.json) : try result(of: function, over: right.type)
     let operation = CollectionOperation(
       function: function, memberKeys: right.keys, isOverDates: right.type == .attribute(.date),
@@ -226,7 +229,8 @@ private struct KeyPathResolution {
       isBehindComputedList: isBehindComputedList)
   }
 
-  /// `self` is the member itself, as in the collections of Foundation, unless the members have a key of this name.
+  /// Resolves the key path after an operator. `self` is the member itself, as in the collections of Foundation, unless
+  /// the members have a key of this name.
   private func memberWalk(
     _ components: ArraySlice<KeyPathGrammar.Component>, _ element: ValueType, _ collection: String
   ) throws(ModelError) -> Walk {
@@ -275,11 +279,11 @@ enum KeyPathGrammar {
   /// A key, or an operator with its `@`.
   struct Component {
     let name: String
-    /// The operator, where it is one.
+    /// The operator; nil for a key.
     let function: CollectionOperator?
   }
 
-  /// The parts of `text`, or `malformed-key-path`.
+  /// Returns the components of `text`, or throws `malformed-key-path`.
   static func components(of text: String) throws(ModelError) -> [Component] {
     func malformed(_ detail: String) -> ModelError { ModelError(.malformedKeyPath, detail, keyPath: text) }
 
@@ -316,7 +320,7 @@ enum KeyPathGrammar {
     if name != "@count", isLast { throw malformed("'\(name)' wants a key path behind it") }
   }
 
-  /// Whether `name` is `[A-Za-z_][A-Za-z0-9_]*`.
+  /// Returns true if `name` matches `[A-Za-z_][A-Za-z0-9_]*`.
   static func isKey(_ name: some StringProtocol) -> Bool {
     guard let first = name.utf8.first, first.isASCIILetter || first == UInt8(ascii: "_") else { return false }
     return name.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "_") }

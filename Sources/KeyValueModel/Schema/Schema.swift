@@ -3,9 +3,9 @@ import Crypto
 import Support
 import Yams
 
-/// Every entity of a model. Immutable, and checked as a whole when it is loaded.
+/// All entities of a model. Immutable, and checked as a whole when it is loaded.
 public struct Schema: Sendable {
-  /// What a schema holds, in one object: it is copied with every state, and each copy counts one reference.
+  /// The contents of a schema, in one object: a schema is copied with every state, and a copy counts one reference.
   private final class Content: Sendable {
     let entities: [Entity]
     let names: NameTable
@@ -29,59 +29,60 @@ public struct Schema: Sendable {
   /// The entities in the order of the file.
   public var entities: [Entity] { content.entities }
 
-  /// Passages of the schema file that are valid and probably not meant so, in the order of the file.
+  /// The warnings: passages of the schema file that are valid but probably a mistake, in the order of the file.
   public var warnings: [SchemaError.Problem] { content.warnings }
 
-  /// Whether computed keys whose type is not known yet count as JSON of any sort: while a schema is being compiled.
+  /// True while a schema is being compiled, when computed keys of unknown type count as JSON of any kind.
   var isLenient: Bool { content.isLenient }
 
-  /// The entity of this name.
+  /// The entity of this name; nil if there is none.
   public func entity(named name: String) -> Entity? {
     content.names.index(of: name).map { entities[$0] }
   }
 
-  /// The entity that a reference names, whether or not there is such an object.
+  /// The entity that a reference names, whether or not the object exists; nil if there is no such entity.
   public func entity(of reference: Reference) -> Entity? {
     entityIndex(of: reference).map { entities[$0] }
   }
 
-  /// The index of the same.
+  /// The index of the entity that a reference names; nil if there is no such entity.
   func entityIndex(of reference: Reference) -> Int? {
     content.names.index(ofTextBefore: UInt8(ascii: "/"), in: reference.text)
   }
 
-  /// The entity of this name, or `unknown-entity`.
+  /// Returns the entity of this name, or throws `unknown-entity`.
   public func requireEntity(_ name: String) throws(ModelError) -> Entity {
     guard let entity = entity(named: name) else { throw ModelError(.unknownEntity, unknown(name)) }
     return entity
   }
 
-  /// The entity that a reference names, or `unknown-entity`.
+  /// Returns the entity that a reference names, or throws `unknown-entity`.
   public func requireEntity(of reference: Reference) throws(ModelError) -> Entity {
     guard let entity = entity(of: reference) else { throw ModelError(.unknownEntity, unknown(reference.entity)) }
     return entity
   }
 
-  /// What is said about a name that no entity has, with the nearest that one has.
+  /// The message for an unknown entity, with the nearest entity name as a hint.
   package func unknown(_ name: String) -> String {
     "there is no entity '\(name)'\(NearestName.hint(for: name, among: entities.map(\.name)))"
   }
 
-  /// An entity and everything that extends it, in the order of the file.
+  /// The entity and all entities that extend it, in the order of the file.
   public func family(of entity: Entity) -> [Entity] {
     entities.filter { $0.isKind(of: entity.name) }
   }
 
   // MARK: Loading
 
-  /// Loads a schema file (the specification, section 2). Throws every mistake that was found, with line and column.
+  /// Loads a schema file (the specification, section 2). Throws all mistakes found, each with line and column.
   public init(yaml: String) throws(SchemaError) {
     var reader = SchemaReader()
     let declarations = reader.read(yaml)
     var problems = reader.problems
     var compiler = SchemaCompiler()
     let schema = compiler.compile(declarations, access: reader.access)
-    // What does not fit together is reported only once every declaration could be read: the rest would be echoes.
+    // Declarations that do not fit together are reported only once every declaration could be read; otherwise they
+    // would be consequences of the mistakes already reported.
     if problems.isEmpty { problems = compiler.problems }
     guard problems.isEmpty else {
       throw SchemaError(problems: problems.sorted { ($0.line, $0.column) < ($1.line, $1.column) })
@@ -89,9 +90,9 @@ public struct Schema: Sendable {
     self = schema
   }
 
-  /// Stands for what a schema file says, apart from comments and layout: two texts with the same fingerprint declare
-  /// the same in the same order. 16 hexadecimal digits of SHA-256 (FIPS 180-4) of the YAML tree; of the text itself,
-  /// where that is no YAML.
+  /// The fingerprint of a schema file's content, ignoring comments and layout: two texts with the same fingerprint
+  /// declare the same in the same order. Consists of 16 hexadecimal digits of SHA-256 (FIPS 180-4) of the YAML tree, or
+  /// of the text itself if it is not YAML.
   package static func fingerprint(ofYAML text: String) -> String {
     var hash = SHA256()
     if let root = try? Yams.compose(yaml: text) {
@@ -104,8 +105,8 @@ public struct Schema: Sendable {
 
   // MARK: Failures
 
-  /// How often each computed key's expression has failed so far, for keys that have one; under the entity that declares
-  /// it.
+  /// The number of failed evaluations so far of each computed key that has an expression, for each entity that has the
+  /// key: an inherited key counts separately in each subclass.
   package var expressionFailures: [(entity: String, key: String, count: Int)] {
     var found: [(entity: String, key: String, count: Int)] = []
     var seen: Set<ObjectIdentifier> = []
@@ -121,18 +122,18 @@ public struct Schema: Sendable {
   }
 }
 
-/// Everything that is wrong with a schema file. A schema with any mistake is refused as a whole.
+/// All mistakes in a schema file. A schema with any mistake is refused as a whole.
 public struct SchemaError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// One mistake.
+  /// A mistake.
   public struct Problem: Hashable, Sendable {
     /// The line, counted from 1.
     public let line: Int
     /// The column, counted from 1.
     public let column: Int
-    /// What is wrong, as a sentence.
+    /// The mistake, as a sentence.
     public let message: String
 
-    /// The problem in a line, as compilers print it: `schema.yaml:3:7: warning: …`.
+    /// The problem on one line, as compilers print it: `schema.yaml:3:7: warning: …`.
     public func rendered(as kind: String, file: String) -> String {
       "\(file):\(line):\(column): \(kind): \(message)"
     }
@@ -141,25 +142,25 @@ public struct SchemaError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The mistakes in the order of the file; at least one.
   public let problems: [Problem]
 
-  /// One mistake a line, as compilers print them: `schema.yaml:3:7: error: …`.
+  /// The mistakes, one a line, as compilers print them: `schema.yaml:3:7: error: …`.
   public func rendered(file: String) -> String {
     problems.map { $0.rendered(as: "error", file: file) }.joined(separator: "\n")
   }
 
-  /// The mistakes, for a file without a name.
+  /// The mistakes, one a line, for a file without a name.
   public var description: String { rendered(file: "schema") }
 }
 
-/// Finds where a name stands in a list by its bytes, without a string for it: every access to an object begins with
-/// the name of its entity, and every setting goes on with that of a key.
+/// A table that finds the index of a name by its bytes, without creating a string: every access to an object begins
+/// with the name of its entity, and every setting continues with the name of a key.
 struct NameTable: Sendable {
   /// The names in their order.
   private let names: [[UInt8]]
-  /// Indexes of names, each at the first free place from its name's hash on; -1 where there is none. At least half of
-  /// the places are free.
+  /// A hash table with open addressing: indexes of names, each at the first free place from the hash of its name on; -1
+  /// for a free place. At least half of the places are free.
   private let table: [Int]
 
-  /// A table of names, none of them twice.
+  /// Creates a table of distinct names.
   init(_ texts: [String]) {
     let names = texts.map { Array($0.utf8) }
     var width = 4
@@ -174,12 +175,13 @@ struct NameTable: Sendable {
     self.table = table
   }
 
-  /// Where a name stands, nil where it is none of these.
+  /// The index of a name; nil if it is not in the table.
   func index(of name: String) -> Int? {
     Self.withBytes(of: name, index)
   }
 
-  /// The same for what stands before a byte in a text; nil also where that byte is not in it.
+  /// The index of the name before the first occurrence of a byte in a text; nil if it is not in the table, or if the
+  /// text does not have the byte.
   func index(ofTextBefore end: UInt8, in text: String) -> Int? {
     Self.withBytes(of: text) { bytes in
       bytes.firstIndex(of: end).flatMap { index(UnsafeBufferPointer(rebasing: bytes[..<$0])) }
@@ -205,7 +207,7 @@ struct NameTable: Sendable {
     return true
   }
 
-  /// FNV-1a. The names are the schema's, so that no client can choose them to collide.
+  /// FNV-1a. The names come from the schema, so no client can choose them to collide.
   private static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
     var hash: UInt32 = 2_166_136_261
     for byte in bytes { hash = (hash ^ UInt32(byte)) &* 16_777_619 }
@@ -214,8 +216,8 @@ struct NameTable: Sendable {
 }
 
 extension SHA256 {
-  /// Takes a node so that no two different trees give the same bytes: kinds, numbers and lengths stand before contents.
-  /// The order of a mapping counts, because that of the declarations does.
+  /// Hashes a node in a form that differs for different trees: kinds, numbers and lengths precede contents. The order
+  /// of a mapping counts, since the order of declarations does.
   fileprivate mutating func update(_ node: Node) {
     switch node {
     case .scalar(let scalar):

@@ -2,7 +2,7 @@ import Support
 
 /// Turns declarations into a schema: inheritance, storage, relationships, computed keys, display.
 struct SchemaCompiler {
-  /// An entity under way: its keys change until every computed one is resolved.
+  /// An entity being compiled: its keys change until every computed key is resolved.
   private struct Draft {
     let declaration: EntityDeclaration
     let parent: String?
@@ -12,14 +12,14 @@ struct SchemaCompiler {
   }
 
   private(set) var problems: [SchemaError.Problem] = []
-  /// Passages that are valid and probably not meant so.
+  /// The warnings: passages that are valid but probably a mistake.
   private(set) var warnings: [SchemaError.Problem] = []
   private var drafts: [Draft] = []
 
-  /// The schema; meaningful only where `problems` stays empty.
+  /// Returns the schema, which is meaningful only if `problems` stays empty.
   mutating func compile(_ declarations: [EntityDeclaration], access: AccessDeclaration) -> Schema {
     drafts = inherit(declarations)
-    // Without one of the entities, everything that names it would be an echo.
+    // Without one of the entities, every declaration that names it would cause another error.
     guard drafts.count == declarations.count else { return Schema(entities: []) }
     resolveRelationships()
     resolveComputedKeys()
@@ -36,13 +36,13 @@ struct SchemaCompiler {
       entities: schema.entities, warnings: warnings.sorted { ($0.line, $0.column) < ($1.line, $1.column) })
   }
 
-  /// Notes a mistake; one that every subclass shares, once.
+  /// Reports a mistake; one that every subclass shares is reported once.
   private mutating func report(_ mark: Place?, _ message: String) {
     let problem = SchemaError.Problem(line: mark?.line ?? 1, column: mark?.column ?? 1, message: message)
     if !problems.contains(problem) { problems.append(problem) }
   }
 
-  /// Notes what is valid and probably a mistake; once.
+  /// Reports once a passage that is valid but probably a mistake.
   private mutating func warn(_ mark: Place, _ message: String) {
     let warning = SchemaError.Problem(line: mark.line, column: mark.column, message: message)
     if !warnings.contains(warning) { warnings.append(warning) }
@@ -87,7 +87,8 @@ struct SchemaCompiler {
 // MARK: - Inheritance
 
 extension SchemaCompiler {
-  /// Parents before children, each with all its keys; in the order of the file otherwise.
+  /// Returns a draft for each entity, with all its keys, in the order of the file. Parents are compiled before
+  /// children.
   private mutating func inherit(_ declarations: [EntityDeclaration]) -> [Draft] {
     var byName: [String: Draft] = [:]
     var waiting = declarations
@@ -137,7 +138,8 @@ extension SchemaCompiler {
     if let position { draft.keys[position] = key } else { draft.keys.append(key) }
   }
 
-  /// `inherited` is the key that is declared anew: a computed one keeps the type that is stated there.
+  /// Returns the kind of a declared key. `inherited` is the key that it redeclares: a computed key keeps the type
+  /// declared there.
   private static func kind(_ kind: KeyDeclaration.Kind, inherited: Key?) -> Key.Kind {
     switch kind {
     case .attribute(let attribute): .attribute(attribute)
@@ -158,7 +160,7 @@ extension SchemaCompiler {
 
 // MARK: - Relationships
 
-/// Relationships: that the other sides are there, and that inverses name one another.
+/// Relationships: the destinations must exist, and inverses must name each other.
 extension SchemaCompiler {
   private mutating func resolveRelationships() {
     let schema = Schema(entities: entities(display: false))
@@ -214,22 +216,23 @@ extension SchemaCompiler {
 
 // MARK: - Computed keys
 
-/// Computed keys: what their paths and expressions mean, of what type they are, and that none depends on itself.
+/// Computed keys: the resolution of their paths and expressions, their types, and the search for keys that depend on
+/// themselves.
 extension SchemaCompiler {
-  /// Why a formula could not be resolved, and where.
+  /// The reason why a formula could not be resolved, with its place.
   private struct Failure: Error {
     let mark: Place
     let message: String
   }
 
-  /// Resolves in rounds, because a formula may lead through another computed key. When no round gets further, what
-  /// cannot be resolved is taken for JSON of any sort, so that cycles of undeclared types are found as cycles.
+  /// Resolves the formulas in rounds, since a formula may lead through another computed key. When a round makes no
+  /// progress, unresolved keys count as JSON of any kind, so that cycles of undeclared types are found as cycles.
   private mutating func resolveComputedKeys() {
     while resolveRound() {}
     for failure in failures() { report(failure.mark, failure.message) }
   }
 
-  /// Resolves what can be resolved by now. True when that was something.
+  /// Resolves the formulas that can be resolved by now. Returns true if there were any.
   private mutating func resolveRound() -> Bool {
     var isProgressing = false
     let schema = Schema(entities: entities(display: false))
@@ -258,7 +261,8 @@ extension SchemaCompiler {
     return failures
   }
 
-  /// Inherited keys are resolved once more in each subclass: what they name may have been declared anew there.
+  /// The computed keys without a formula, with their texts. Inherited keys are resolved again in each subclass: the
+  /// keys that they name may be redeclared there.
   private func unresolved(in position: Int) -> [(LocatedText, String)] {
     drafts[position].keys.compactMap { key in
       guard case .computed(let computed) = key.kind, computed.formula == nil,
@@ -268,7 +272,7 @@ extension SchemaCompiler {
     }
   }
 
-  /// The text of a computed key where it was declared last, from an entity upwards.
+  /// The text of a computed key in the nearest declaration, from an entity upwards.
   private func declaredText(of key: String, in position: Int) -> LocatedText? {
     for ancestor in drafts[position].lineage {
       let draft = drafts.first { $0.declaration.name.content == ancestor }
@@ -279,7 +283,7 @@ extension SchemaCompiler {
     return nil
   }
 
-  /// A text that looks like a key path is one; everything else is an expression.
+  /// Returns the formula of a text: a key path if the text has the syntax of one, an expression otherwise.
   private static func formula(
     _ text: LocatedText, _ entity: Entity, _ schema: Schema
   ) throws(Failure) -> ComputedKey.Formula {
@@ -312,7 +316,7 @@ extension SchemaCompiler {
     drafts[position].keys[index].kind = .computed(computed)
   }
 
-  /// What the same key reads in all ancestors, where it differs.
+  /// Adds the keys that the same key reads in ancestors, where they differ.
   private mutating func inheritReads() {
     for position in drafts.indices {
       for keyIndex in drafts[position].keys.indices {
@@ -346,9 +350,9 @@ extension SchemaCompiler {
       "'\(key)' is declared as \(declared.rawValue), but '\(computed.text)' is \(found.article)")
   }
 
-  /// What leads to an entity is checked by the types that its keys have there, and meets the objects of subclasses too:
-  /// a computed key that a subclass declares anew is of the same type there, unless it may have any value anyway, and
-  /// leads to objects of the same entity.
+  /// Checks the types of redeclared computed keys. A path or expression is checked by the types that keys have in the
+  /// entity it leads to, but also meets objects of subclasses. A redeclared computed key must therefore have the same
+  /// type, unless the inherited one may have any value, or lead to objects of the same entity.
   private mutating func checkOverrides(_ schema: Schema) -> Bool {
     var areSound = true
     for (entity, draft) in zip(schema.entities, drafts) {
@@ -393,10 +397,10 @@ extension SchemaCompiler {
 
 // MARK: - Rules
 
-/// Rules: which one holds for each entity, and what it means there.
+/// Rules: the choice of the rule that applies to each entity, and its compilation for that entity.
 extension SchemaCompiler {
-  /// The rules of each entity. Each is looked for alone: in the entity, in its parents from the nearest on, in what the
-  /// file says for all.
+  /// Returns the rules of each entity. Each rule is looked up separately: in the entity, then in its ancestors from the
+  /// nearest on, then in the rules of the file.
   private mutating func rules(_ common: AccessDeclaration, in schema: Schema) -> [AccessRules] {
     var rules: [AccessRules] = []
     for (entity, draft) in zip(schema.entities, drafts) {
@@ -412,7 +416,7 @@ extension SchemaCompiler {
     return rules
   }
 
-  /// The declarations that hold for an entity, its own first.
+  /// The declarations that apply to an entity, its own first.
   private func declarations(of draft: Draft) -> [AccessDeclaration] {
     draft.lineage.compactMap { name in
       drafts.first { $0.declaration.name.content == name }?.declaration.access
@@ -425,7 +429,7 @@ extension SchemaCompiler {
     (declarations(of: draft) + [common]).lazy.compactMap { $0.actions[action] }.first
   }
 
-  /// Warns about rules that read what others change without being asked there.
+  /// Warns about rules that read keys which writes to other objects can change without a check of the `update` rule.
   private mutating func warnAboutUnguardedKeys(_ common: AccessDeclaration, in schema: Schema) {
     for (entity, draft) in zip(schema.entities, drafts) {
       for action in AccessRules.Action.allCases {
@@ -443,7 +447,7 @@ extension SchemaCompiler {
   private mutating func addKeyRules(
     _ declarations: [AccessDeclaration], of entity: Entity, in schema: Schema, to rules: inout AccessRules
   ) {
-    // The nearest declaration of each comes last.
+    // The nearest declaration of a key comes last and overrides the others.
     for declared in declarations.reversed().flatMap(\.keys) {
       guard let key = entity.indexOfKey(declared.name.content) else { continue }
       if let text = declared.read {
@@ -489,9 +493,9 @@ extension SchemaCompiler {
   }
 }
 
-/// Looks for computed keys whose dependencies lead back to themselves, by way of other objects as well.
+/// Finds computed keys whose dependencies lead back to themselves, also through other objects.
 ///
-/// The objects along a path may be of any subclass, so a key that a subclass declares anew counts too.
+/// The objects along a path may be of any subclass, so keys redeclared by subclasses count too.
 private struct ComputedKeyCycleSearch {
   /// A computed key of one entity.
   struct Node: Hashable {
@@ -504,7 +508,7 @@ private struct ComputedKeyCycleSearch {
   private(set) var trail: [Node] = []
   private(set) var found: [[Node]] = []
 
-  /// Each cycle once, as the nodes along it, the first one again at the end.
+  /// Returns each cycle once, as the nodes along it, with the first node repeated at the end.
   mutating func cycles() -> [[Node]] {
     for entity in schema.entities {
       for key in entity.keys.indices { visit(Node(entity: entity.index, key: key)) }

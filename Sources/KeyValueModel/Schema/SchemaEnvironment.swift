@@ -1,9 +1,10 @@
 import CEL
 import Support
 
-/// The names of an expression: the keys of an entity, `this` for the object, and the keys of whatever they lead to.
+/// The names that an expression can use: the keys of an entity, `this` for the object, and the keys of the entities
+/// that they lead to.
 struct SchemaEnvironment: ExpressionEnvironment {
-  /// The number of `this`.
+  /// The index of `this`.
   static let indexOfThis = Int.max
 
   let schema: Schema
@@ -31,7 +32,7 @@ struct SchemaEnvironment: ExpressionEnvironment {
   func fieldNames(inObject object: String) -> [String] { schema.entity(named: object)?.keys.map(\.name) ?? [] }
 }
 
-/// Comparisons with literals that the values of a key can never equal.
+/// The check for comparisons with literals that the values of a key can never equal.
 extension SchemaEnvironment {
   var refusesBadTimestamps: Bool { true }
 
@@ -91,12 +92,12 @@ extension SchemaEnvironment {
     return "\(subject) is never \(literal.debugText): its enum has \(words.joined(separator: ", "))\(hint)"
   }
 
-  /// Whether an integer of 64 bits may equal a literal, as far as that is a number.
+  /// Returns true if a 64-bit integer can equal a literal. True for a literal that is not a number.
   private static func isInteger(_ literal: ExpressionValue, _ isSigned: Bool = true) -> Bool {
     switch literal {
     case .uint(let number): !isSigned || Int64(exactly: number) != nil
     case .int(let number): isSigned || number >= 0
-    // Beyond 2^53 an integer is compared as a double, and rounded first.
+    // Beyond 2^53 an integer is rounded to a double before the comparison.
     case .double(let number):
       number.rounded() == number && number <= (isSigned ? 0x1p63 : 0x1p64) && number >= (isSigned ? -0x1p63 : 0)
     default: true
@@ -118,7 +119,7 @@ extension SchemaEnvironment {
 }
 
 extension ExpressionType {
-  /// What expressions take a key's values for.
+  /// Creates the type that a key's values have in expressions.
   init(_ type: ValueType) {
     switch type {
     case .object(let entity): self = .object(entity)
@@ -138,7 +139,7 @@ extension ExpressionType {
 }
 
 extension ValueType {
-  /// What the model takes an expression's values for.
+  /// Creates the type that an expression's values have in the model.
   init(_ type: ExpressionType) {
     switch type {
     case .bool: self = .attribute(.boolean)

@@ -2,14 +2,14 @@ import CEL
 import Support
 import Yams
 
-/// Reads a schema file into declarations: the YAML, the words, the types of what stands behind them. Goes on after a
-/// mistake, to find them all.
+/// Reads a schema file into declarations: the YAML, its words, and the types of their values. Continues after a
+/// mistake, to find all mistakes.
 struct SchemaReader {
   private(set) var problems: [SchemaError.Problem] = []
-  /// The rules for entities that say nothing themselves.
+  /// The rules for entities that have no rules of their own.
   private(set) var access = AccessDeclaration()
 
-  /// The declarations of `yaml`; what is wrong is added to `problems`.
+  /// Returns the declarations of `yaml`, and adds mistakes to `problems`.
   mutating func read(_ yaml: String) -> [EntityDeclaration] {
     let root: Node?
     do throws(YAMLMistake) {
@@ -76,7 +76,7 @@ struct SchemaReader {
 }
 
 extension SchemaReader {
-  /// Reads `access:` of an entity, or of the file, which has no keys.
+  /// Reads `access:` of an entity, or of the file, which has no rules of keys.
   private mutating func readAccess(_ node: Node, ofEntity: Bool) -> AccessDeclaration {
     var access = AccessDeclaration()
     guard let words = mapping(node, "'access'") else { return access }
@@ -115,7 +115,7 @@ extension SchemaReader {
 // MARK: - Nodes
 
 extension SchemaReader {
-  /// Where a node begins; nodes that were read from text always know.
+  /// The place at which a node begins. Nodes read from text always have one.
   private func mark(_ node: Node) -> Place { Place(line: node.mark?.line ?? 1, column: node.mark?.column ?? 1) }
 
   fileprivate mutating func report(_ node: Node, _ message: String) {
@@ -142,7 +142,7 @@ extension SchemaReader {
     return Located(content: scalar.string, mark: mark(node))
   }
 
-  /// A text that is read further, with where it begins: behind the quotation mark where it has one.
+  /// Returns a text that is parsed further, with its place: after the opening quotation mark if it has one.
   fileprivate mutating func text(_ node: Node, _ what: String) -> LocatedText? {
     guard case .scalar(let scalar) = node else {
       report(node, "\(what) wants a text")
@@ -151,7 +151,7 @@ extension SchemaReader {
     let place = mark(node)
     let isQuoted = scalar.style == .doubleQuoted || scalar.style == .singleQuoted
     let isBlock = scalar.style == .literal || scalar.style == .folded
-    // Escapes, doubled quotes and folded lines shift what stands behind them.
+    // Escapes, doubled quotes and folded lines shift the columns after them.
     let isVerbatim = !isBlock && !scalar.string.contains { "\n\"'\\\t".contains($0) }
     return LocatedText(
       content: scalar.string, mark: Place(line: place.line, column: place.column + (isQuoted ? 1 : 0)),
@@ -184,14 +184,14 @@ extension SchemaReader {
     return value
   }
 
-  /// The names that other languages have for the types of attributes.
+  /// The names of attribute types in other languages, for hints.
   private static let otherNames = [
     "bool": "boolean", "int": "integer", "int32": "integer", "int64": "integer", "long": "integer", "double": "number",
     "float": "number", "decimal": "number", "text": "string", "str": "string", "datetime": "date", "timestamp": "date",
     "time": "date", "object": "json", "any": "json", "map": "json",
   ]
 
-  /// One of an enumeration's words.
+  /// Returns a word of an enumeration.
   fileprivate mutating func word<Word: RawRepresentable<String> & CaseIterable>(_ node: Node, _ what: String) -> Word? {
     if let text = node.string, let word = Word(rawValue: text) { return word }
     let words = Word.allCases.map(\.rawValue)
@@ -204,7 +204,7 @@ extension SchemaReader {
   }
 }
 
-/// Reads the definition of one key: which words it has, and whether they go together.
+/// Reads the definition of one key, and checks that its words go together.
 private struct KeyReader {
   let name: Located<String>
   let words: Node.Mapping
@@ -217,7 +217,7 @@ private struct KeyReader {
   private static let toManyWords: Set<String> = ["toMany", "ordered", "inverse", "delete", "notifies"]
   private static let computedWords: Set<String> = ["computed", "type", "notifies"]
 
-  /// The declaration, or nil where it has mistakes, which go to `reader`.
+  /// Returns the declaration. Returns nil and reports to `reader` if it is invalid.
   func read(reportingTo reader: inout SchemaReader) -> KeyDeclaration? {
     let sorts = ["toOne", "toMany", "computed"].filter { words[$0] != nil }
     guard sorts.count < 2 else {
@@ -263,7 +263,7 @@ private struct KeyReader {
       isOptional: isOptional, notifying: notifying, isIndexed: readIndexed(&reader))
   }
 
-  /// A collection of objects or, where the word behind `toMany` is an attribute type, of values.
+  /// Reads a collection: of values if the word after `toMany` is an attribute type, otherwise of objects.
   private func readToMany(
     _ node: Node, _ notifying: Key.Notifying, _ reader: inout SchemaReader
   ) -> KeyDeclaration? {
@@ -311,13 +311,13 @@ private struct AttributeReader {
   let type: AttributeType
   let words: Node.Mapping
 
-  /// The attribute; its mistakes go to `reader`.
+  /// Returns the attribute, and reports its mistakes to `reader`.
   func read(reportingTo reader: inout SchemaReader) -> Attribute {
     var attribute = Attribute(type: type)
     readRange(into: &attribute, &reader)
     readText(into: &attribute, &reader)
     if let node = words["enum"] { attribute.allowedValues = readEnum(node, attribute, &reader) }
-    // A collection has no default; the reader of its words reports that.
+    // A collection has no default; `checkWords` reports one.
     if words["toMany"] == nil, let node = words["default"], let value = value(node, &reader) {
       do throws(Attribute.Refusal) {
         attribute.defaultValue = try attribute.accepting(value)
@@ -387,8 +387,8 @@ private struct AttributeReader {
     return values
   }
 
-  /// A YAML value as JSON would have it, and text where a string or date is wanted. Nil for one that JSON does not
-  /// have, which is reported.
+  /// Returns the JSON value of a YAML node, or its text if a string or date is wanted. Reports and returns nil for a
+  /// value that JSON does not have.
   private func value(_ node: Node, _ reader: inout SchemaReader) -> Value? {
     switch node {
     case .scalar(let scalar):

@@ -1,9 +1,9 @@
 package import Yams
 
-/// One document of YAML 1.2: of a schema or of a configuration file.
+/// A document of YAML 1.2: a schema or a configuration file.
 package enum YAMLDocument {
-  /// The root of `text`, or nil where that is empty. Throws for a text that is not YAML, for a name that a mapping has
-  /// twice, and for a tag that is not one of the core schema.
+  /// Returns the root of `text`, or nil if the text is empty. Throws for a text that is not YAML, for a mapping that
+  /// has a name twice, and for a tag outside the core schema.
   package static func root(of text: String) throws(YAMLMistake) -> Node? {
     let root: Node?
     do {
@@ -15,8 +15,8 @@ package enum YAMLDocument {
     return root
   }
 
-  /// Returns the JSON value that `text` says, with the content of an anchor in the place of each alias. Throws also for
-  /// a name that is not a scalar and for a number that JSON does not have.
+  /// Returns the JSON value of `text`, with each alias replaced by the contents of its anchor. Also throws for a name
+  /// that is not a scalar and for a number that JSON does not have.
   package static func value(of text: String) throws(YAMLMistake) -> Value {
     guard let node = try root(of: text) else { return .null }
     return try value(node)
@@ -44,7 +44,7 @@ package enum YAMLDocument {
         object[scalar.string] = try value(member)
       }
       return .object(object)
-    // The parser has put the node there that the alias names.
+    // The parser has replaced the alias by its node.
     case .alias: return .null
     }
   }
@@ -55,7 +55,8 @@ package enum YAMLDocument {
 
   private static let coreTags = ["null", "bool", "int", "float", "str", "seq", "map"]
 
-  /// A mapping's names are compared while it is read, which gives them the tags of YAML 1.1 that they look like.
+  /// Throws for a tag outside the core schema. Names of mappings may have tags of YAML 1.1: the parser gives them the
+  /// tags that they look like, because it compares them while reading.
   private static func checkTags(_ node: Node, isName: Bool) throws(YAMLMistake) {
     let tag: Tag
     switch node {
@@ -107,7 +108,7 @@ package enum YAMLDocument {
     }
   }
 
-  /// The mistake in plain words. `start` is where the part begins that `problem` is about.
+  /// Describes a mistake of the parser in plain words. `start` is the beginning of the part that `problem` is about.
   private static func mistake(_ problem: String, _ place: Place, _ start: Place?, in text: String) -> YAMLMistake {
     let scalar = text.scalar(at: place)
     if scalar == "\t" || problem.contains("tab character") {
@@ -127,7 +128,7 @@ package enum YAMLDocument {
         "a '-' cannot stand here; a list begins on a line of its own, and a text that begins with '- ' needs "
         + "quotation marks"
     case "could not find expected ':'":
-      // What is noticed lines later is wrong where the name stands.
+      // The parser notices the mistake lines later than the name that has it.
       return YAMLMistake(start ?? place, "not YAML: a ':' is missing behind this name")
     case "found unexpected end of stream", "found unexpected document indicator":
       return YAMLMistake(start ?? place, "not YAML: the quotation mark that opens here is not closed")
@@ -155,13 +156,13 @@ package enum YAMLDocument {
     return YAMLMistake(place, "not YAML: \(words)")
   }
 
-  /// A name that a mapping has more than once. The parser tells the place of the first alone.
+  /// A name that occurs more than once in a mapping. The parser reports the place of the first occurrence only.
   private struct DuplicateName {
     let name: String
     let first: Place
 
-    /// The place of the second; nil where it is written in another way than the first. Of the places where the name
-    /// stands, it is the last one for which the parser has nothing to say once that and all later ones are changed.
+    /// Returns the place of the second occurrence; nil if it is written differently from the first. Of all places with
+    /// the name, it is the last one such that changing it and all later ones leaves the parser nothing to report.
     func place(in text: String) -> Place? {
       guard !name.isEmpty, let start = text.index(of: first) else { return nil }
       let places = text[start...].ranges(of: name).dropFirst().map(\.self)
@@ -176,7 +177,7 @@ package enum YAMLDocument {
       return text.place(of: index)
     }
 
-    /// Whether the name is there once when what stands at `places` is changed.
+    /// Returns true if the name occurs once after the texts at `places` are changed.
     private func isSingle(_ text: String, _ places: ArraySlice<Range<String.Index>>) -> Bool {
       var changed = ""
       var end = text.startIndex
@@ -196,7 +197,7 @@ package enum YAMLDocument {
   }
 }
 
-/// Why a text is not the YAML that Keyway reads, with the place.
+/// The error for a text that is not the YAML that Keyway reads, with its place.
 package struct YAMLMistake: Error, Hashable, Sendable {
   /// The line, counted from 1.
   package let line: Int
@@ -215,14 +216,14 @@ extension Place {
 }
 
 extension String {
-  /// The line and column of an index.
+  /// Returns the line and column of an index.
   fileprivate func place(of index: Index) -> Place {
     let before = self[..<index]
     let line = before.lastIndex(where: \.isNewline).map { before[before.index(after: $0)...] } ?? before
     return Place(line: before.count(where: \.isNewline) + 1, column: line.unicodeScalars.count + 1)
   }
 
-  /// The index of a line and column; nil where there is none.
+  /// Returns the index of a line and column; nil if the text has no such place.
   fileprivate func index(of place: Place) -> Index? {
     let lines = split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     guard place.line >= 1, place.line <= lines.count else { return nil }
@@ -231,7 +232,7 @@ extension String {
       line.startIndex, offsetBy: place.column - 1, limitedBy: line.endIndex)
   }
 
-  /// Whether there are only blanks before a place in its line.
+  /// Returns true if only blanks precede a place in its line.
   fileprivate func isFirst(_ place: Place) -> Bool {
     index(of: place).map { self[..<$0].reversed().prefix { !$0.isNewline }.allSatisfy(\.isWhitespace) } ?? true
   }
@@ -242,23 +243,23 @@ extension String {
   }
 }
 
-/// What a scalar of YAML says by the core schema of YAML 1.2 (chapter 10.3): `yes` and `1_000` are texts, `010` is 10
-/// and `0o17` is 15. Quotation marks make a text of everything, and so does the tag `!!str`.
+/// The value of a YAML scalar by the core schema of YAML 1.2 (chapter 10.3): `yes` and `1_000` are strings, `010` is 10
+/// and `0o17` is 15. Quotation marks or the tag `!!str` make any scalar a string.
 package enum YAMLScalar: Hashable, Sendable {
-  /// Nothing, `~` or `null`.
+  /// An empty scalar, `~` or `null`.
   case null
   /// `true` or `false`.
   case bool(Bool)
   /// A whole number of 64 bits.
   case integer(Int64)
-  /// Another number, as JSON reads it: a `number`, or `rounded` where a double cannot have it.
+  /// Another number, as JSON parses it: a `number`, or `rounded` if a double cannot hold it exactly.
   case number(Value)
   /// The scalar's own text.
   case text
-  /// A number that JSON does not have, or what is not of the kind that its tag says: why, as a sentence.
+  /// A number that JSON does not have, or a scalar that does not fit its tag; with the reason as a sentence.
   case refused(String)
 
-  /// Reads a scalar of a document that has just been read.
+  /// Creates the value of a scalar.
   package init(_ scalar: Node.Scalar) {
     let tag = scalar.tag.rawValue.replacing("tag:yaml.org,2002:", with: "")
     guard tag != "str", tag != "!" else {
@@ -281,7 +282,7 @@ package enum YAMLScalar: Hashable, Sendable {
     case "false", "False", "FALSE": return .bool(false)
     default: break
     }
-    // Every number begins with one of these; to try the expressions on every text takes long.
+    // Every number begins with one of these characters; trying the expressions on every text would take long.
     guard let first = text.utf8.first, "+-.0123456789".utf8.contains(first) else { return .text }
     if let digits = text.wholeMatch(of: /0o([0-7]+)/)?.1 { return integer(digits, radix: 8, text) }
     if let digits = text.wholeMatch(of: /0x([0-9a-fA-F]+)/)?.1 { return integer(digits, radix: 16, text) }
@@ -290,7 +291,7 @@ package enum YAMLScalar: Hashable, Sendable {
     }
     guard let match = text.wholeMatch(of: /[-+]?(\.[0-9]+|[0-9]+(?<fraction>\.[0-9]*)?)(?<exponent>[eE][-+]?[0-9]+)?/)
     else { return .text }
-    // JSON knows which numbers with an exponent are whole.
+    // The JSON parser determines which numbers with an exponent are whole.
     if let value = try? Value(json: text) {
       if case .integer(let integer) = value { return .integer(integer) }
       return .number(value)

@@ -1,24 +1,25 @@
 package import HashTreeCollections
 
-/// The members of a long ordered list: each has a label, and the labels ascend from place to place, so that both the
-/// member at a place and the place of a member are found in O(log n).
+/// The members of a long ordered list. Each member has a label, and labels ascend with the positions, so that the
+/// member at a position and the position of a member are both found in O(log n).
 ///
-/// A member that comes first or last gets a label a wide gap outward, one in between the label in the middle. Where two
-/// neighbours have no label between them, those around them get new labels; `makeRoom` says which.
+/// A new first or last member gets a label at a wide gap from its neighbour, a member in between the label in the
+/// middle of its neighbours' labels. If two neighbours have no label between them, the members around them get new
+/// labels; see `makeRoom`.
 package struct LabelledMembers: Sendable {
   /// A member with its label.
   package struct Entry: Sendable {
-    /// What the place of the member is found by.
+    /// The label by which the position of the member is found.
     package var label: UInt128
     /// The member.
     package let member: Value
   }
 
-  /// Entries by their labels.
+  /// The order of entries by their labels.
   package enum LabelOrder: RankedOrder {
     /// The label of an entry.
     package static func key(of entry: Entry) -> UInt128 { entry.label }
-    /// Whether a label is less than another one.
+    /// Returns true if the first label is less than the second.
     package static func precedes(_ left: UInt128, _ right: UInt128) -> Bool { left < right }
   }
 
@@ -27,12 +28,13 @@ package struct LabelledMembers: Sendable {
   /// The label of each member.
   package private(set) var labels: TreeDictionary<Value, UInt128>
 
-  /// Between labels that are not squeezed in between two: leaves room for 2^63 more at either end.
+  /// The gap between labels at either end: it leaves room for 2^63 more members there.
   private static var gap: UInt128 { 1 << 64 }
-  /// The label of the first of all members.
+  /// The label of the first member inserted.
   private static var origin: UInt128 { 1 << 127 }
 
-  /// The members of a sequence, in its order; of one that comes twice the first stays. O(n).
+  /// Creates a list of the members of a sequence, in its order; if a member occurs twice, the first occurrence is kept.
+  /// O(n).
   package init(_ members: some Sequence<Value>) {
     var entries: [Entry] = []
     entries.reserveCapacity(members.underestimatedCount)
@@ -50,17 +52,17 @@ package struct LabelledMembers: Sendable {
     self.labels = labels
   }
 
-  /// How many members there are. O(1).
+  /// The number of members. O(1).
   package var count: Int { entries.count }
 
-  /// Whether this is a member. O(log n), which is one hash and few steps.
+  /// Returns true if the value is a member. O(log n): one hash and a few steps.
   package func contains(_ member: Value) -> Bool { labels[member] != nil }
 
-  /// The place of a member, nil where it is none. O(log n).
+  /// The position of a member; nil if the value is not a member. O(log n).
   package func index(of member: Value) -> Int? { labels[member].flatMap(entries.rank) }
 
-  /// Inserts a member at a place from 0 to `count`; it must not be one already. O(log n), amortised where there is no
-  /// label left between its neighbours. Gives how many others got new labels for it.
+  /// Inserts a member at a position from 0 to `count`; the value must not be a member yet. O(log n), amortized if no
+  /// label is left between its neighbours. Returns the number of other members that got new labels.
   @discardableResult
   package mutating func insert(_ member: Value, at index: Int) -> Int {
     let left = index > 0 ? entries.element(at: index - 1).label : nil
@@ -77,14 +79,14 @@ package struct LabelledMembers: Sendable {
     return relabelled
   }
 
-  /// Takes the member at a place away. O(log n).
+  /// Removes and returns the member at a position. O(log n).
   package mutating func remove(at index: Int) -> Value {
     let member = entries.remove(at: index).member
     labels[member] = nil
     return member
   }
 
-  /// A label that fits between two neighbours, either of which may be missing; nil where there is none.
+  /// A label between those of two neighbours, either of which may be missing; nil if none is left.
   private static func label(between left: UInt128?, and right: UInt128?) -> UInt128? {
     switch (left, right) {
     case (nil, nil): return origin
@@ -100,13 +102,13 @@ package struct LabelledMembers: Sendable {
     }
   }
 
-  /// Spreads the labels around `label`, which belongs to a neighbour of the place, evenly, and leaves one free for a
-  /// new member at the place. Gives that one, and how many others were changed.
+  /// Spreads the labels around `label`, which belongs to a neighbour of the position, evenly, and leaves one free for a
+  /// new member at the position. Returns the free label, and the number of labels changed.
   ///
-  /// The neighbourhood is the smallest of 2^4, 2^8, 2^12 ... labels that has room enough: one of 2^4k labels may hold
-  /// 2^k members (Dietz and Sleator's tags, in the form of Bender and others, 2002). After that each sixteenth of it
-  /// holds at most an eighth of what it may, so that many insertions pay for the next time: O(log n) new labels for
-  /// each of them, amortised.
+  /// The neighbourhood is the smallest of 2^4, 2^8, 2^12 ... labels with enough room: one of 2^4k labels may hold 2^k
+  /// members (Dietz and Sleator's tags, in the form of Bender and others, 2002). Afterwards each sixteenth of it holds
+  /// at most an eighth of the members that it may hold, so that many insertions pay for the next time: each costs O(log
+  /// n) new labels, amortized.
   private mutating func makeRoom(at index: Int, beside label: UInt128) -> (label: UInt128, relabelled: Int) {
     for level in 1..<UInt128.bitWidth / 4 {
       let width: UInt128 = 1 << (4 * level)
@@ -120,9 +122,9 @@ package struct LabelledMembers: Sendable {
     preconditionFailure("more than 2^31 members")
   }
 
-  /// Gives the entries at `ranks` labels `gap` apart, and leaves the one that falls to the place `hole` out.
+  /// Gives the entries at `ranks` labels that are `gap` apart, and skips the label that belongs to the position `hole`.
   private mutating func spread(_ ranks: Range<Int>, from first: UInt128, by gap: UInt128, leavingOut hole: Int) {
-    // Taken out, so that no other copy makes the dictionary copy its nodes for each member.
+    // Taken out, so that the dictionary has one owner and does not copy its nodes for each member.
     var labels = self.labels
     self.labels = [:]
     entries.update(ranks) { rank, entry in
@@ -135,7 +137,8 @@ package struct LabelledMembers: Sendable {
 
   // MARK: Invariants
 
-  /// What is wrong with the tree, or between the tree and the dictionary. Empty where all is well. For tests; O(n).
+  /// Returns the inconsistencies of the tree, and between the tree and the dictionary; empty if there are none. For
+  /// tests; O(n).
   package func checkInvariants() -> [String] {
     var faults = entries.checkInvariants()
     if labels.count != count { faults.append("\(labels.count) labels for \(count) members") }

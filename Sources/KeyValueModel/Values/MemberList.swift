@@ -1,40 +1,42 @@
 import HashTreeCollections
 
-/// The members of a to-many: values, none of them twice. An ordered one has them where the caller puts them, an
-/// unordered one keeps them in order: references by their bytes, other values by kind and then by value.
+/// The members of a to-many: distinct values. An ordered list has them in the order that the caller chooses. An
+/// unordered list is sorted: references by their bytes, other values by kind and then by value.
 ///
-/// Persistent: a copy costs O(1) and shares everything with the original. All that looks up or changes one member costs
-/// O(log n). A list of eight members or fewer, which most are, is a plain array.
+/// Persistent: a copy costs O(1) and shares everything with the original. Every operation that finds or changes one
+/// member costs O(log n). A list of eight members or fewer, which most are, is a plain array.
 public struct MemberList: Sendable {
-  // The order of the two makes a `Value` a word smaller.
+  // This order of the two properties makes a `Value` a word smaller.
   private var storage: Storage
-  /// Whether the caller chooses the places.
+  /// True if the caller chooses the positions of the members.
   public let isOrdered: Bool
 
-  /// Where the members are.
+  /// The storage of the members.
   fileprivate enum Storage: Sendable {
     /// A few members, of either kind of list.
     case few([Value])
-    /// Many members of an ordered list: always one, in an array because that is a box that is copied when it is shared
-    /// and changed in place when it is not, which an indirect case never is.
+    /// Many members of an ordered list. The array always has one element: it serves as a box that is copied when shared
+    /// and changed in place otherwise, which an indirect case never is.
     case labelled([LabelledMembers])
     /// Many members of an unordered list.
     case sorted(RankedTree<MemberOrder>)
   }
 
-  /// The most members of a plain array. One that grows over this becomes a tree.
+  /// The maximum number of members of a plain array. A list that grows beyond it becomes a tree.
   package static var arrayLimit: Int { 8 }
-  /// A tree that shrinks to this becomes a plain array again: less, so that a list at the limit does not swing.
+  /// The number of members at which a shrinking tree becomes a plain array again. It is less than `arrayLimit`, so that
+  /// a list near the limit does not change its form again and again.
   package static var treeLimit: Int { 4 }
 
-  /// An empty list, which allocates nothing.
+  /// Creates an empty list, without an allocation.
   public init(isOrdered: Bool) {
     self.isOrdered = isOrdered
     storage = .few([])
   }
 
-  /// A list of these members, in this order where the list is ordered; of one that comes twice the first stays.
-  /// O(n) for an ordered list, O(n log n) for an unordered one, O(n) where the members are in order already.
+  /// Creates a list of these members, in this order if the list is ordered; if a member occurs twice, the first
+  /// occurrence is kept. O(n) for an ordered list, O(n log n) for an unordered one, O(n) if its members are sorted
+  /// already.
   public init(_ members: some Sequence<Value>, isOrdered: Bool) {
     self.isOrdered = isOrdered
     storage = isOrdered ? Self.ordered(members) : Self.unordered(members)
@@ -53,7 +55,7 @@ public struct MemberList: Sendable {
   }
 
   private static func unordered(_ members: some Sequence<Value>) -> Storage {
-    // The sort is stable: of equal members the first stays first.
+    // The sort is stable: the first of equal members remains the first.
     let sorted = members.sorted(by: MemberOrder.precedes)
     var unique: [Value] = []
     unique.reserveCapacity(sorted.count)
@@ -64,7 +66,7 @@ public struct MemberList: Sendable {
     return unique.count > arrayLimit ? .sorted(RankedTree(sorted: unique)) : .few(unique)
   }
 
-  /// Whether this is a member. O(log n).
+  /// Returns true if the value is a member. O(log n).
   public func contains(_ member: Value) -> Bool {
     switch storage {
     case .few: index(of: member) != nil
@@ -73,7 +75,7 @@ public struct MemberList: Sendable {
     }
   }
 
-  /// The place of a member, nil where it is none. O(log n).
+  /// The position of a member; nil if the value is not a member. O(log n).
   public func index(of member: Value) -> Int? {
     switch storage {
     case .few(let members): members.firstIndex(of: member)
@@ -82,7 +84,7 @@ public struct MemberList: Sendable {
     }
   }
 
-  /// The members in order. O(n), O(1) for a list of few.
+  /// The members in order. O(n), or O(1) for a plain array.
   public var array: [Value] {
     switch storage {
     case .few(let members): members
@@ -93,8 +95,8 @@ public struct MemberList: Sendable {
 
   // MARK: Changing
 
-  /// Inserts a member at a place from 0 to `count`. False where it is one already; then nothing changes. The list must
-  /// be ordered. O(log n), amortised.
+  /// Inserts a member at a position from 0 to `count`. Returns false, and changes nothing, if the value is a member
+  /// already. The list must be ordered. O(log n), amortized.
   @discardableResult
   public mutating func insert(_ member: Value, at index: Int) -> Bool {
     precondition(isOrdered, "the places of an unordered list are not for the caller to choose")
@@ -104,8 +106,8 @@ public struct MemberList: Sendable {
     return true
   }
 
-  /// Inserts a member: at the end of an ordered list, in its place of an unordered one. Gives that place, or nil where
-  /// it is a member already; then nothing changes. O(log n), amortised.
+  /// Inserts a member: at the end of an ordered list, or at its sorted position in an unordered one. Returns the
+  /// position; returns nil, and changes nothing, if the value is a member already. O(log n), amortized.
   @discardableResult
   public mutating func insert(_ member: Value) -> Int? {
     let index: Int
@@ -120,7 +122,7 @@ public struct MemberList: Sendable {
     return index
   }
 
-  /// Takes the member at a place away, which must be at least 0 and less than `count`. O(log n).
+  /// Removes and returns the member at a position, which must be at least 0 and less than `count`. O(log n).
   @discardableResult
   public mutating func remove(at index: Int) -> Value {
     precondition(index >= 0 && index < count, "no member at this place")
@@ -140,7 +142,7 @@ public struct MemberList: Sendable {
     }
   }
 
-  /// Takes a member away. Gives its former place, nil where it is none. O(log n).
+  /// Removes a member. Returns its former position, or nil if the value was not a member. O(log n).
   @discardableResult
   public mutating func remove(_ member: Value) -> Int? {
     guard let index = index(of: member) else { return nil }
@@ -148,10 +150,11 @@ public struct MemberList: Sendable {
     return index
   }
 
-  /// Takes all members away; whether the list is ordered stays. O(1), and what it costs to free what no copy shares.
+  /// Removes all members; the list stays ordered or unordered. O(1), plus the cost of freeing storage that no copy
+  /// shares.
   public mutating func removeAll() { storage = .few([]) }
 
-  /// Where a new member of an unordered list belongs, nil where it is there already.
+  /// The position at which a new member of an unordered list belongs; nil if the value is a member already.
   private func freePlace(for member: Value) -> Int? {
     let place: Int
     let found: Value?
@@ -186,7 +189,7 @@ public struct MemberList: Sendable {
     }
   }
 
-  /// Gives the storage and leaves an empty one, so that what it holds has one owner less and may be changed in place.
+  /// Returns the storage and leaves an empty one, so that the storage has one owner less and can be changed in place.
   private mutating func takeStorage() -> Storage {
     var taken = Storage.few([])
     swap(&taken, &storage)
@@ -195,7 +198,7 @@ public struct MemberList: Sendable {
 
   // MARK: Size
 
-  /// The bytes of memory that the list takes without the texts of its members. O(1).
+  /// The memory of the list in bytes, without the texts of its members. O(1).
   var structureBytes: Int {
     switch storage {
     case .few(let members):
@@ -205,7 +208,8 @@ public struct MemberList: Sendable {
     }
   }
 
-  /// The growth of an object whose collection was `old` and is this list, by the members that went and came.
+  /// Returns the growth of an object whose collection changes from `old` to this list, from the members removed and
+  /// inserted.
   func growth(
     from old: MemberList, removed: some Sequence<Value>, inserted: some Sequence<Value>
   ) -> ValueSize {
@@ -216,8 +220,8 @@ public struct MemberList: Sendable {
 
   // MARK: Invariants
 
-  /// What is wrong with the list: the trees and labels inside, the order, the form that its size asks for, members that
-  /// are there twice. Empty where all is well. For tests; O(n).
+  /// Returns the inconsistencies of the list: of its trees and labels, its order, a form that does not fit its size,
+  /// and duplicate members; empty if there are none. For tests; O(n).
   package func checkInvariants() -> [String] {
     var faults: [String] = []
     let members = Array(self)
@@ -241,12 +245,12 @@ public struct MemberList: Sendable {
 }
 
 extension MemberList: RandomAccessCollection {
-  /// The place of the first member.
+  /// The index of the first member.
   public var startIndex: Int { 0 }
-  /// The place behind the last member.
+  /// The index after the last member.
   public var endIndex: Int { count }
 
-  /// How many members there are. O(1).
+  /// The number of members. O(1).
   public var count: Int {
     switch storage {
     case .few(let members): members.count
@@ -255,7 +259,7 @@ extension MemberList: RandomAccessCollection {
     }
   }
 
-  /// The member at a place. O(log n); an iteration is quicker than a subscript for each place.
+  /// The member at an index. O(log n); an iteration is faster than a subscript for each index.
   public subscript(index: Int) -> Value {
     switch storage {
     case .few(let members): members[index]
@@ -267,7 +271,7 @@ extension MemberList: RandomAccessCollection {
   /// The members in order.
   public func makeIterator() -> Iterator { Iterator(storage) }
 
-  /// Walks over the members; a step costs O(1) on the average.
+  /// Iterates over the members; a step costs O(1) on average.
   public struct Iterator: IteratorProtocol, Sendable {
     private var few: [Value] = []
     private var position = 0
@@ -282,7 +286,7 @@ extension MemberList: RandomAccessCollection {
       }
     }
 
-    /// The next member, nil behind the last one.
+    /// The next member; nil after the last one.
     public mutating func next() -> Value? {
       if position < few.count {
         defer { position += 1 }
@@ -294,8 +298,8 @@ extension MemberList: RandomAccessCollection {
 }
 
 extension MemberList: Hashable {
-  /// Equal when both have the same members in the same order, whether chosen or kept. O(n); O(1) for copies of one list
-  /// that have not changed since.
+  /// Returns true if both have the same members in the same order, whether chosen or sorted. O(n), or O(1) for copies
+  /// of one list that have not changed since.
   public static func == (left: MemberList, right: MemberList) -> Bool {
     switch (left.storage, right.storage) {
     case (.few(let left), .few(let right)): left == right
@@ -305,7 +309,7 @@ extension MemberList: Hashable {
     }
   }
 
-  /// Feeds what equality looks at.
+  /// Hashes the members, which equality compares.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(count)
     for member in self { hasher.combine(member) }

@@ -1,48 +1,49 @@
-/// Elements in an order, each with its rank: a counted B+ tree.
+/// A sorted collection in which each element has a rank: a counted B+ tree.
 ///
-/// Persistent: a copy costs O(1) and shares everything, and a change of a shared tree copies no more than the nodes on
-/// one path. All that looks up or changes one element costs O(log n) comparisons or fewer, and a step of an iteration
-/// O(1). Nodes have 8 to 24 entries: of 12, 16, 24, 32 and 48 at the most, 24 and 32 were the quickest where one member
-/// of 1,000 or 100,000 is inserted or removed and an older copy is kept, and not slower to search than the others.
+/// Persistent: a copy costs O(1) and shares everything, and a change of a shared tree copies only the nodes on one
+/// path. Every operation that finds or changes one element costs at most O(log n) comparisons, and a step of an
+/// iteration O(1). Nodes have 8 to 24 entries. Of the maxima 12, 16, 24, 32 and 48, the fastest were 24 and 32 for
+/// inserting or removing one member of 1,000 or 100,000 while an older copy exists, and they were not slower to search
+/// than the others.
 package struct RankedTree<Order: RankedOrder>: Sendable {
-  /// What the tree holds.
+  /// The type of the elements.
   package typealias Element = Order.Element
-  /// What elements are found by.
+  /// The type of the keys by which elements are found.
   package typealias Key = Order.Key
 
-  /// The one stored property: a tree is a single word, so that what holds it stays small.
+  /// The only stored property: a tree is a single word, so that types that contain one stay small.
   private var root: RankedNode<Order>
 
-  /// An empty tree, which allocates nothing.
+  /// Creates an empty tree, without an allocation.
   package init() {
     root = .leaf([])
   }
 
-  /// How many elements there are. O(1), a sum over the entries of the root.
+  /// The number of elements. O(1): a sum over the entries of the root.
   package var count: Int { root.count }
 
-  /// How many elements precede `key`: the rank of the first that does not, or `count`. O(log n).
+  /// The number of elements that precede `key`: the rank of the first element that does not, or `count`. O(log n).
   package func lowerBound(of key: Key) -> Int { root.search(key).rank }
 
-  /// How many elements precede `key` or are equal to it. O(log n).
+  /// The number of elements that precede `key` or are equal to it. O(log n).
   package func upperBound(of key: Key) -> Int {
     let (rank, isFound) = root.search(key)
     return isFound ? rank + 1 : rank
   }
 
-  /// How many elements precede `key`, and whether the next one is equal to it. O(log n).
+  /// The number of elements that precede `key`, and whether the next element is equal to it. O(log n).
   package func place(of key: Key) -> (rank: Int, isFound: Bool) { root.search(key) }
 
-  /// The rank of the element with this key, nil where there is none. O(log n).
+  /// The rank of the element with this key; nil if there is none. O(log n).
   package func rank(of key: Key) -> Int? {
     let (rank, isFound) = root.search(key)
     return isFound ? rank : nil
   }
 
-  /// Whether there is an element with this key. O(log n).
+  /// Returns true if there is an element with this key. O(log n).
   package func contains(_ key: Key) -> Bool { root.search(key).isFound }
 
-  /// The element with this key, nil where there is none. O(log n).
+  /// The element with this key; nil if there is none. O(log n).
   package func element(for key: Key) -> Element? { rank(of: key).map(root.element) }
 
   /// The element at a rank, which must be at least 0 and less than `count`. O(log n), without a comparison.
@@ -51,7 +52,8 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
     return root.element(at: rank)
   }
 
-  /// Whether both are copies of one tree that have not changed since: then they are equal. O(1); false says nothing.
+  /// Returns true if both are copies of one tree that have not changed since, and therefore equal. O(1). False does not
+  /// mean that they differ.
   package func isCopy(of other: RankedTree) -> Bool {
     guard count == other.count else { return false }
     return switch (root, other.root) {
@@ -67,7 +69,7 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
 
   // MARK: Building
 
-  /// A tree of elements that are in order already, no two equal: a mistake is found by `checkInvariants` only. O(n).
+  /// Creates a tree of elements that are sorted already and distinct. Only `checkInvariants` detects a violation. O(n).
   package init(sorted elements: some Sequence<Element>) {
     var nodes = Self.sharedOut(Array(elements)).map { RankedNode<Order>.leaf(Array($0)) }
     while nodes.count > 1 {
@@ -76,7 +78,7 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
     root = nodes[0]
   }
 
-  /// The entries in runs of nearly equal length, each full to about three quarters so that there is room for more.
+  /// The entries in runs of nearly equal length, each about three quarters full so that there is room for more.
   private static func sharedOut<Entry>(_ entries: [Entry]) -> [ArraySlice<Entry>] {
     let maximum = RankedNode<Order>.maximum
     guard entries.count > maximum else { return [entries[...]] }
@@ -87,7 +89,8 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
 
   // MARK: Changing
 
-  /// Inserts an element. Gives its rank, or nil where there is one with an equal key, which then stays. O(log n).
+  /// Inserts an element. Returns its rank; returns nil, and changes nothing, if there is an element with an equal key.
+  /// O(log n).
   @discardableResult
   package mutating func insert(_ element: Element) -> Int? {
     let (rank, isFound) = root.search(Order.key(of: element))
@@ -96,8 +99,8 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
     return rank
   }
 
-  /// Inserts an element whose rank the caller knows: all before `rank` precede it, and it precedes all others.
-  /// O(log n), without a comparison; where the rank is wrong, the tree is no longer in order.
+  /// Inserts an element whose rank the caller knows: all elements before `rank` precede it, and it precedes all others.
+  /// O(log n), without a comparison. With a wrong rank the tree is no longer sorted.
   package mutating func insert(_ element: Element, at rank: Int) {
     precondition(rank >= 0 && rank <= count, "no such rank")
     guard let sibling = root.insert(element, at: rank) else { return }
@@ -105,14 +108,15 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
     root = .inner([first, sibling.branch])
   }
 
-  /// Takes the element with this key away. Gives it with its former rank, nil where there is none. O(log n).
+  /// Removes the element with this key. Returns its former rank and the element, or nil if there is none. O(log n).
   @discardableResult
   package mutating func remove(_ key: Key) -> (rank: Int, element: Element)? {
     guard let rank = rank(of: key) else { return nil }
     return (rank, remove(at: rank))
   }
 
-  /// Takes the element at a rank away, which must be at least 0 and less than `count`. O(log n), without a comparison.
+  /// Removes and returns the element at a rank, which must be at least 0 and less than `count`. O(log n), without a
+  /// comparison.
   @discardableResult
   package mutating func remove(at rank: Int) -> Element {
     precondition(rank >= 0 && rank < count, "no element of this rank")
@@ -121,17 +125,17 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
     return element
   }
 
-  /// Takes all elements away. O(1), and what it costs to free nodes that no copy shares.
+  /// Removes all elements. O(1), plus the cost of freeing nodes that no copy shares.
   package mutating func removeAll() { self = RankedTree() }
 
-  /// Changes the elements at these ranks in place, in order; `change` gets each with its rank. The keys may change, as
-  /// long as the order stays. O(k + log n) for k elements.
+  /// Changes the elements at these ranks in place, in order; `change` receives each with its rank. Keys may change as
+  /// long as the order does not. O(k + log n) for k elements.
   package mutating func update(_ ranks: Range<Int>, _ change: (Int, inout Element) -> Void) {
     precondition(ranks.lowerBound >= 0 && ranks.upperBound <= count, "no elements of these ranks")
     root.update(ranks, offsetBy: 0, change)
   }
 
-  /// Changes the element at a rank in place; its key may change as long as the order stays. O(log n).
+  /// Changes the element at a rank in place; its key may change as long as the order does not. O(log n).
   package mutating func update(at rank: Int, _ change: (inout Element) -> Void) {
     precondition(rank >= 0 && rank < count, "no element of this rank")
     root.update(at: rank, change)
@@ -139,9 +143,9 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
 
   // MARK: Sharing
 
-  /// The elements of the nodes that two trees do not share, in order: where one came from a copy of the other by k
-  /// changes, about k nodes' elements, among them all that the trees do not have in common. O(n) in nodes, not
-  /// elements.
+  /// Returns the elements of the nodes that two trees do not share, in order. If one tree came from a copy of the other
+  /// by k changes, these are the elements of about k nodes, among them all elements that the trees do not have in
+  /// common. O(n) in nodes, not elements.
   package static func unshared(_ left: RankedTree, _ right: RankedTree) -> (left: [Element], right: [Element]) {
     let leftNodes = left.root.identities
     let rightNodes = right.root.identities
@@ -153,8 +157,8 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
 
   // MARK: Invariants
 
-  /// What is wrong with the tree: the widths of nodes, their depth, the counts and first keys of branches, the order.
-  /// Empty where all is well. For tests; O(n).
+  /// Returns the inconsistencies of the tree: in the widths of nodes, their depth, the counts and first keys of
+  /// branches, and the order; empty if there are none. For tests; O(n).
   package func checkInvariants() -> [String] {
     var faults: [String] = []
     _ = root.check(isRoot: true, &faults)
@@ -171,30 +175,30 @@ package struct RankedTree<Order: RankedOrder>: Sendable {
 extension RankedTree: RandomAccessCollection {
   /// The rank of the first element.
   package var startIndex: Int { 0 }
-  /// The rank behind the last element.
+  /// The rank after the last element.
   package var endIndex: Int { count }
 
-  /// The element at a rank. O(log n); an iteration is quicker than a subscript for each rank.
+  /// The element at a rank. O(log n); an iteration is faster than a subscript for each rank.
   package subscript(rank: Int) -> Element { element(at: rank) }
 
-  /// The element that no other precedes, nil where there is none. O(log n), without a comparison.
+  /// The first element; nil if the tree is empty. O(log n), without a comparison.
   package var first: Element? { count == 0 ? nil : root.element(at: 0) }
 
-  /// The element that precedes no other, nil where there is none. O(log n), without a comparison.
+  /// The last element; nil if the tree is empty. O(log n), without a comparison.
   package var last: Element? { count == 0 ? nil : root.element(at: count - 1) }
 
   /// The elements in order.
   package func makeIterator() -> Iterator { Iterator(root, from: 0) }
 
-  /// The elements in order from the one at `rank`, which must be at least 0; none where it is not less than `count`.
-  /// O(log n), and then O(1) a step.
+  /// Returns an iterator over the elements from the one at `rank` on, which must be at least 0. It is empty if `rank`
+  /// is not less than `count`. O(log n), and then O(1) for each step.
   package func makeIterator(from rank: Int) -> Iterator { Iterator(root, from: rank) }
 
-  /// Walks over the leaves; a step costs O(1) on the average.
+  /// Iterates over the leaves; a step costs O(1) on average.
   package struct Iterator: IteratorProtocol, Sendable {
     private var elements: [Element] = []
     private var index = 0
-    /// From the root down: the nodes above the leaf, each with the index of the branch that comes after this leaf.
+    /// The nodes above the leaf, from the root down, each with the index of the branch after this leaf.
     private var path: [(branches: [RankedBranch<Order>], next: Int)] = []
 
     fileprivate init(_ root: RankedNode<Order>, from rank: Int) {
@@ -215,7 +219,7 @@ extension RankedTree: RandomAccessCollection {
       index = Swift.min(rest, elements.count)
     }
 
-    /// The next element, nil behind the last one.
+    /// The next element; nil after the last one.
     package mutating func next() -> Element? {
       if index == elements.count {
         guard advanceToNextLeaf() else { return nil }
@@ -241,20 +245,21 @@ extension RankedTree: RandomAccessCollection {
   }
 }
 
-/// An order in which a `RankedTree` keeps its elements: by a key of each element, which may be the element itself.
+/// The order of the elements of a `RankedTree`: by a key of each element, which may be the element itself.
 ///
-/// `precedes` must be a strict total order of the keys: of two keys neither of which precedes the other, the tree holds
-/// one at most.
+/// `precedes` must be a strict total order of the keys. If neither of two keys precedes the other, the tree holds at
+/// most one of them.
 package protocol RankedOrder: Sendable {
-  /// What the tree holds.
+  /// The type of the elements.
   associatedtype Element: Sendable
-  /// What the elements are ordered by, and found by. Copied often: best when it is small and trivial.
+  /// The type of the keys by which elements are sorted and found. Keys are copied often, so a small and trivial type is
+  /// best.
   associatedtype Key: Sendable = Element
 
   /// The key of an element. Must not change while the element is in a tree.
   static func key(of element: Element) -> Key
 
-  /// Whether `left` comes before `right`.
+  /// Returns true if `left` comes before `right`.
   static func precedes(_ left: Key, _ right: Key) -> Bool
 }
 
@@ -271,23 +276,23 @@ extension RankedOrder where Key == Element {
 private enum RankedNode<Order: RankedOrder>: Sendable {
   /// The elements themselves.
   case leaf([Order.Element])
-  /// What is below, in order.
+  /// The branches to the nodes below, in order.
   case inner([RankedBranch<Order>])
 
-  /// The most entries in a node, measured: see `RankedTree`.
+  /// The maximum number of entries in a node, chosen by measurement: see `RankedTree`.
   static var maximum: Int { 24 }
-  /// The fewest entries in a node below the root. Less than half, so that a node that was just split does not merge
-  /// again at the next removal.
+  /// The minimum number of entries in a node below the root. Less than half of the maximum, so that a node that was
+  /// just split does not merge again at the next removal.
   static var minimum: Int { 8 }
 
-  /// Gives the node and leaves an empty leaf, so that its array has one owner less and may be changed in place.
+  /// Returns the node and leaves an empty leaf, so that its array has one owner less and can be changed in place.
   mutating func take() -> RankedNode {
     var node = RankedNode.leaf([])
     swap(&node, &self)
     return node
   }
 
-  /// How many entries the node itself has.
+  /// The number of entries of the node itself.
   var width: Int {
     switch self {
     case .leaf(let elements): elements.count
@@ -295,7 +300,7 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
     }
   }
 
-  /// How many elements are in and below the node. Costs a look at each of its entries.
+  /// The number of elements in and below the node. Reads each of its entries.
   var count: Int {
     switch self {
     case .leaf(let elements): elements.count
@@ -323,14 +328,14 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
     }
   }
 
-  /// How many elements precede `key`, and whether the next one is equal to it.
+  /// The number of elements that precede `key`, and whether the next element is equal to it.
   func search(_ key: Order.Key) -> (rank: Int, isFound: Bool) {
     switch self {
     case .leaf(let elements):
       let rank = Self.lowerBound(elements.count) { Order.precedes(Order.key(of: elements[$0]), key) }
       return (rank, rank < elements.count && !Order.precedes(key, Order.key(of: elements[rank])))
     case .inner(let branches):
-      // The last branch that does not begin behind the key; the first where all do.
+      // The last branch that does not begin after the key, or the first branch if all do.
       let index = Self.lowerBound(branches.count - 1) { !Order.precedes(key, branches[$0 + 1].first) }
       var before = 0
       for branch in branches[..<index] { before += branch.count }
@@ -350,7 +355,8 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
     return (index, rest)
   }
 
-  /// The first of `count` indices for which `isBefore` is false, which it stays for all that follow.
+  /// The first of `count` indices for which `isBefore` is false; it must be false for all indices after that. `count`
+  /// if there is none.
   private static func lowerBound(_ count: Int, _ isBefore: (Int) -> Bool) -> Int {
     var low = 0
     var high = count
@@ -363,7 +369,8 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
 
   // MARK: Insertion
 
-  /// Inserts `element`, which belongs at `offset`. Gives the node that now follows this one, where it had to be split.
+  /// Inserts `element`, which belongs at `offset`. Returns the node that now follows this one if the node had to be
+  /// split.
   mutating func insert(_ element: Order.Element, at offset: Int) -> RankedNode? {
     switch take() {
     case .leaf(var elements):
@@ -380,7 +387,8 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
   }
 
   private static func insert(_ element: Order.Element, at offset: Int, into branches: inout [RankedBranch<Order>]) {
-    // An element between two branches goes to the end of the left one: so it becomes the first of none but the first.
+    // An element between two branches is appended to the left one, so that it becomes the first element of no branch
+    // but the first.
     var index = 0
     var rest = offset
     while rest > branches[index].count {
@@ -395,7 +403,7 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
     branches.insert(branch, at: index + 1)
   }
 
-  /// Takes the second half of the entries away where there are too many.
+  /// Removes and returns the second half of the entries if there are too many.
   static func split<Entry>(_ entries: inout [Entry]) -> [Entry]? {
     guard entries.count > maximum else { return nil }
     let middle = entries.count / 2
@@ -406,7 +414,8 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
 
   // MARK: Removal
 
-  /// Takes the element at `offset` away. The node may be left with too few entries, or none; the caller mends that.
+  /// Removes and returns the element at `offset`. The node may be left with too few entries or none; the caller repairs
+  /// that.
   mutating func remove(at offset: Int) -> Order.Element {
     switch take() {
     case .leaf(var elements):
@@ -446,7 +455,7 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
     let right = branches.remove(at: left + 1)
     let sibling = branches[left].node.absorb(right.node)
     branches[left].count += right.count
-    // The left one may be the one with too few, and have lost its first element.
+    // The left branch may be the one with too few entries, and may have lost its first element.
     branches[left].first = branches[left].node.firstKey
     guard let sibling else { return }
     let branch = sibling.branch
@@ -454,7 +463,8 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
     branches.insert(branch, at: left + 1)
   }
 
-  /// Takes the entries of the node that follows, of the same depth. Gives the second half back where they are too many.
+  /// Appends the entries of the next node, which has the same depth. Returns the second half as a new node if there are
+  /// too many.
   mutating func absorb(_ next: RankedNode) -> RankedNode? {
     switch (take(), next) {
     case (.leaf(var elements), .leaf(let others)):
@@ -473,7 +483,7 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
 
   // MARK: Updates
 
-  /// Changes the element at `offset`, on one way down.
+  /// Changes the element at `offset`, on a single path down.
   fileprivate mutating func update(at offset: Int, _ change: (inout Order.Element) -> Void) {
     switch take() {
     case .leaf(var elements):
@@ -487,7 +497,7 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
     }
   }
 
-  /// Changes the elements at `offsets`; `change` gets each with its offset and `base` added.
+  /// Changes the elements at `offsets`; `change` receives each with its offset plus `base`.
   fileprivate mutating func update(
     _ offsets: Range<Int>, offsetBy base: Int, _ change: (Int, inout Order.Element) -> Void
   ) {
@@ -526,7 +536,7 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
     for branch in branches { branch.node.collectIdentities(into: &identities) }
   }
 
-  /// Where the node's entries are; trees that hold the same entries at the same place share them.
+  /// The address of the node's entries. Trees with the same entries at the same address share them.
   private var identity: UnsafeRawPointer? {
     switch self {
     case .leaf(let elements): elements.withUnsafeBufferPointer { $0.baseAddress.map { UnsafeRawPointer($0) } }
@@ -544,7 +554,7 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
 
   // MARK: Invariants
 
-  /// Checks the node and all below; gives the depth below it.
+  /// Checks the node and all nodes below it. Returns the depth below the node.
   fileprivate func check(isRoot: Bool, _ faults: inout [String]) -> Int {
     if width > Self.maximum { faults.append("a node has \(width) entries") }
     if !isRoot, width < Self.minimum { faults.append("a node has only \(width) entries") }
@@ -564,11 +574,11 @@ private enum RankedNode<Order: RankedOrder>: Sendable {
   }
 }
 
-/// A node below another one, with what the upper one must know about it.
+/// A child of a node, with the information that the parent needs about it.
 private struct RankedBranch<Order: RankedOrder>: Sendable {
   /// The key of the first element below.
   var first: Order.Key
-  /// How many elements are below.
+  /// The number of elements below.
   var count: Int
   /// The node below.
   var node: RankedNode<Order>

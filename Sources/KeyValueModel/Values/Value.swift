@@ -1,10 +1,10 @@
 import CEL
 import Support
 
-/// What a key holds, and what JSON text says: one type for both, so that nothing is converted on the way.
+/// The value of a key, and of a JSON text: one type for both, so that no conversion is needed.
 ///
-/// An `integer` is exact over all 64 bits, a `number` is an IEEE double that comes back as the same double. Values of
-/// `date` keys are strings that follow RFC 3339, kept as they were written.
+/// An `integer` is exact over all 64 bits. A `number` is an IEEE double that reads back as the same double. Values of
+/// `date` keys are strings in the format of RFC 3339, stored as they were written.
 public enum Value: Hashable, Sendable {
   /// The absence of a value.
   case null
@@ -12,10 +12,10 @@ public enum Value: Hashable, Sendable {
   case bool(Bool)
   /// A whole number of 64 bits.
   case integer(Int64)
-  /// A finite IEEE double. -0.0 is a number of its own, which a collection may have beside 0.0; a sort, a filter, an
-  /// index and an `enum` take the two for the same.
+  /// A finite IEEE double. -0.0 is distinct from 0.0, so a collection may have both; a sort, a filter, an index and an
+  /// `enum` treat the two as equal.
   case number(Double)
-  /// A number of a JSON text that neither an integer of 64 bits nor a double holds, and the double next to it, which is
+  /// A number of a JSON text that neither a 64-bit integer nor a double holds exactly, as the nearest double, which is
   /// whole: `1.00000000000000000001`. A key of type `integer` refuses it, all others take the double. Never stored, and
   /// equal to the double.
   case rounded(Double)
@@ -30,13 +30,14 @@ public enum Value: Hashable, Sendable {
   /// The members of a JSON object.
   indirect case object(JSONObject)
 
-  /// Whether this is null.
+  /// True if the value is null.
   public var isNull: Bool {
     if case .null = self { return true }
     return false
   }
 
-  /// Equal as data: strings byte for byte, where Swift's own comparison takes canonically equivalent ones for the same.
+  /// Returns true if both are equal as data. Strings are compared byte by byte, whereas Swift's own comparison treats
+  /// canonically equivalent strings as equal.
   public static func == (left: Value, right: Value) -> Bool {
     switch (left, right) {
     case (.null, .null): true
@@ -56,7 +57,7 @@ public enum Value: Hashable, Sendable {
     }
   }
 
-  /// Feeds what equality looks at.
+  /// Hashes what equality compares.
   public func hash(into hasher: inout Hasher) {
     switch self {
     case .null: hasher.combine(0)
@@ -75,7 +76,7 @@ public enum Value: Hashable, Sendable {
     }
   }
 
-  /// The elements of an array or of a collection; nil for everything else.
+  /// The elements of an array or a collection; nil for all other values.
   public var elements: [Value]? {
     switch self {
     case .array(let elements): elements
@@ -84,7 +85,7 @@ public enum Value: Hashable, Sendable {
     }
   }
 
-  /// How many elements an array or a collection has; 0 for everything else.
+  /// The number of elements of an array or a collection; 0 for all other values.
   var elementCount: Int {
     switch self {
     case .array(let elements): elements.count
@@ -93,7 +94,7 @@ public enum Value: Hashable, Sendable {
     }
   }
 
-  /// Whether there is a `rounded` number in it. O(n).
+  /// True if the value is or contains a `rounded` number. O(n).
   var isUnsettled: Bool {
     switch self {
     case .rounded: true
@@ -103,7 +104,7 @@ public enum Value: Hashable, Sendable {
     }
   }
 
-  /// The same value with the doubles that stand for `rounded` numbers in it. O(n), and a copy only where there are any.
+  /// The value with each `rounded` number replaced by its double. O(n); a copy only if there are such numbers.
   var settled: Value { isUnsettled ? settledCopy : self }
 
   private var settledCopy: Value {
@@ -117,7 +118,7 @@ public enum Value: Hashable, Sendable {
     }
   }
 
-  /// What sort of JSON value this is, with its article, for sentences.
+  /// The kind of the JSON value with its article, for messages.
   var kind: String {
     switch self {
     case .null: "null"
@@ -129,30 +130,30 @@ public enum Value: Hashable, Sendable {
     }
   }
 
-  /// The integer of 64 bits that a number is, however JSON has it: `1`, `1.0` and `1e0` alike. Nil where it has a
-  /// fraction, is larger, or is known only about, and for anything but a number.
+  /// The 64-bit integer that a number equals, however it is written in JSON: `1`, `1.0` and `1e0` alike. Nil for a
+  /// number that has a fraction, is too large or is known only approximately, and for all other values.
   package var wholeNumber: Int64? {
     switch self {
     case .integer(let integer): integer
-    // A double stands for the shortest decimal that reads back as it, as everywhere.
+    // As everywhere, a double stands for the shortest decimal that reads back as it.
     case .number(let number): ShortestDecimal(number).integer
     default: nil
     }
   }
 
-  /// The same number, but 0.0 for -0.0, where the two are to be one; every other value as it is.
+  /// The value, but 0.0 in place of -0.0, for comparisons that treat the two as equal.
   var withoutSignOfZero: Value {
     if case .number(0) = self { .number(0) } else { self }
   }
 
-  /// What a key holds that holds nothing.
+  /// True for null and for an empty collection.
   var isEmptyOrNull: Bool {
     if case .members(let list) = self { return list.isEmpty }
     return isNull
   }
 }
 
-/// Reading JSON: nil for a value of another type.
+/// Typed access to JSON; nil for a value of another type.
 extension Value {
   /// The text of a string.
   package var asString: String? { if case .string(let text) = self { text } else { nil } }

@@ -3,39 +3,39 @@ package import Support
 
 /// An order of all values, for sorting: null, then booleans, numbers, strings and references, arrays, objects.
 ///
-/// False comes before true. Numbers are compared exactly, an integer with a double too. Strings and references are
-/// compared by the bytes of their text, arrays element by element, objects by their JSON text with the members in the
-/// order of their names. Values may be the same in this order that are not equal, as 1 and 1.0 are.
+/// False comes before true. Numbers are compared exactly, also an integer with a double. Strings and references are
+/// compared by the bytes of their text, arrays element by element, objects by their JSON text with the members sorted
+/// by name. Unequal values, such as 1 and 1.0, may be the same in this order.
 package enum ValueOrder: Hashable, Sendable {
-  /// Strings by their bytes.
+  /// Compares strings by their bytes.
   case plain
-  /// Strings that are dates of RFC 3339 by the moment they name, before all other strings. Only a value itself is taken
-  /// for a date, not the elements of an array.
+  /// Compares strings that are dates of RFC 3339 by instant, and sorts them before all other strings. Only the value
+  /// itself is treated as a date, not the elements of an array.
   case dates
 
-  /// How one value stands to another. O(n) in what both have in common; objects are written out. Where many values are
-  /// compared by date, keys save the reading of dates again and again.
+  /// Returns the ordering of two values. O(n) in the length that both have in common; objects are written out. To
+  /// compare many values by date, use keys, which parse each date only once.
   package func ordering(of left: Value, to right: Value) -> Ordering {
     key(of: left).ordering(to: key(of: right))
   }
 
-  /// Whether `left` comes before `right`: what a sort wants.
+  /// Returns true if `left` comes before `right`, as a sort requires.
   package func precedes(_ left: Value, _ right: Value) -> Bool { ordering(of: left, to: right) == .ascending }
 
-  /// The value with what this order reads in it.
+  /// Returns the value with the date that this order reads in it.
   package func key(of value: Value) -> Key {
     guard self == .dates, case .string(let text) = value else { return Key(value: value, instant: nil) }
     return Key(value: value, instant: RFC3339Instant(text))
   }
 
-  /// A value with what its order reads in it, read once. Only keys of the same order are compared.
+  /// A value with the date that its order reads in it, parsed once. Compare only keys of the same order.
   package struct Key: Sendable {
     /// The value.
     package let value: Value
-    /// The moment that the value names, in the order of dates.
+    /// The instant of the value in the order `dates`; nil if it is not a date.
     package let instant: RFC3339Instant?
 
-    /// How this value stands to another.
+    /// Returns the ordering of this value and another one.
     package func ordering(to other: Key) -> Ordering {
       // A reference is never a date: among strings and references, dates come first.
       switch (instant, other.instant) {
@@ -49,7 +49,7 @@ package enum ValueOrder: Hashable, Sendable {
 }
 
 extension Value {
-  /// The place of the value's kind.
+  /// The rank of the value's kind.
   fileprivate var sortRank: Int {
     switch self {
     case .null: 0
@@ -92,13 +92,14 @@ extension Value {
   }
 }
 
-/// The order in which an unordered to-many keeps its members: by kind, then references and strings by their bytes,
-/// numbers numerically, -0.0 before 0.0, everything else by JSON text. Two values are the same in it just when they are
-/// equal.
+/// The order of the members of an unordered to-many: by kind, then references and strings by their bytes, numbers
+/// numerically with -0.0 before 0.0, everything else by JSON text. Two values are the same in this order only if they
+/// are equal.
 enum MemberOrder: RankedOrder {
   typealias Element = Value
 
-  /// Whether `left` comes before `right`. O(n) in what both have in common; arrays and objects are written out.
+  /// Returns true if `left` comes before `right`. O(n) in the length that both have in common; arrays and objects are
+  /// written out.
   static func precedes(_ left: Value, _ right: Value) -> Bool {
     switch (left, right) {
     case (.reference(let left), .reference(let right)): left.text.byteOrdering(to: right.text) == .ascending
@@ -106,7 +107,7 @@ enum MemberOrder: RankedOrder {
     case (.integer(let left), .integer(let right)): left < right
     case (.number(let left), .number(let right)):
       left < right || left == right && left.sign == .minus && right.sign == .plus
-    // Where they are the same number, the integer comes first.
+    // If both are the same number, the integer comes first.
     case (.integer(let left), .number(let right)): NumberOrder.ordering(of: left, to: right) != .descending
     case (.number(let left), .integer(let right)): NumberOrder.ordering(of: left, to: right) == .ascending
     case (.bool(let left), .bool(let right)): !left && right
@@ -135,17 +136,17 @@ enum MemberOrder: RankedOrder {
 }
 
 extension Value {
-  /// JSON text by which arrays and objects are ordered: the same for equal values, which the text that is sent is not.
-  /// Members of objects come in the order of their names, and a zero has no sign.
+  /// The JSON text by which arrays and objects are ordered: equal values have the same, unlike the text that is sent.
+  /// Members of objects are sorted by name, and a zero has no sign.
   ///
-  /// Behind the text comes a byte for each number and string that distinguishes an integer from a double, 0.0 from
-  /// -0.0, and a string from a reference, so that the bytes of two values are the same only where the values are equal.
-  /// O(n), and the sorting of names.
+  /// The text is followed by a byte for each number and string that distinguishes an integer from a double, 0.0 from
+  /// -0.0, and a string from a reference, so that two values have the same bytes only if they are equal. O(n), plus the
+  /// sorting of names.
   fileprivate var orderingText: [UInt8] {
     var text: [UInt8] = []
     var kinds: [UInt8] = []
     appendOrderingText(to: &text, kinds: &kinds)
-    // No JSON text has this byte, and of two texts neither begins with the other: so the kinds are looked at last.
+    // No JSON text has this byte, and no text is the beginning of another one, so the kinds are compared last.
     text.append(0)
     return text + kinds
   }
@@ -192,9 +193,9 @@ extension Value {
   }
 }
 
-/// Numbers of both kinds in one order, exactly: no integer is rounded to a double on the way.
+/// The exact order of integers and doubles: no integer is rounded to a double.
 private enum NumberOrder {
-  /// How an integer stands to a double.
+  /// Returns the ordering of an integer and a double.
   static func ordering(of integer: Int64, to number: Double) -> Ordering {
     // Between these bounds, which are doubles, the whole part of a double is an Int64.
     if number >= 0x1p63 { return .ascending }
@@ -204,7 +205,7 @@ private enum NumberOrder {
     return Ordering(0, number - Double(whole))
   }
 
-  /// How a double stands to an integer.
+  /// Returns the ordering of a double and an integer.
   static func ordering(of number: Double, to integer: Int64) -> Ordering {
     switch ordering(of: integer, to: number) {
     case .ascending: .descending
@@ -214,7 +215,7 @@ private enum NumberOrder {
   }
 }
 
-/// How the first of two things stands to the second in some order.
+/// The result of a comparison: the position of the first of two values relative to the second.
 package enum Ordering: Sendable {
   /// The first comes first.
   case ascending
@@ -223,7 +224,7 @@ package enum Ordering: Sendable {
   /// The second comes first.
   case descending
 
-  /// The ordering of two comparable things.
+  /// Creates the ordering of two comparable values.
   @inline(__always)
   init<Item: Comparable>(_ left: Item, _ right: Item) {
     self = left < right ? .ascending : right < left ? .descending : .same
@@ -231,7 +232,7 @@ package enum Ordering: Sendable {
 }
 
 extension String {
-  /// How the bytes of this text's UTF-8 stand to those of the other: not as Swift's own `<`, which takes canonically
-  /// equivalent texts for the same. O(n) in the length that both share.
+  /// Returns the ordering of the UTF-8 bytes of two strings, unlike Swift's own `<`, which treats canonically
+  /// equivalent strings as equal. O(n) in the length that both share.
   func byteOrdering(to other: String) -> Ordering { Ordering(compareBytes(other), 0) }
 }

@@ -1,12 +1,12 @@
-/// The size of a value or an object: as JSON, which limits name, and in memory, which it really takes.
+/// The size of a value or an object: as JSON, to which limits refer, and in memory.
 ///
-/// The two differ by much: of `[[],[],[]]` each element has three bytes of text and takes 24 of memory, and of
-/// `[{},{},{}]` each takes 72.
+/// The two differ widely: each element of `[[],[],[]]` has three bytes of text and takes 24 bytes of memory, and each
+/// element of `[{},{},{}]` takes 72.
 package struct ValueSize: Hashable, Sendable {
-  /// About how many bytes the JSON text has.
+  /// The approximate length of the JSON text, in bytes.
   package var textBytes = 0
-  /// The bytes of memory that it takes beside its own place, a multiple of 16. The allocator's pieces are counted, not
-  /// only what is asked of it.
+  /// The memory that it takes beside its own place, in bytes; a multiple of 16. Counts the blocks of the allocator, not
+  /// only the sizes requested from it.
   package var memoryBytes = 0
 
   static func + (left: ValueSize, right: ValueSize) -> ValueSize {
@@ -62,7 +62,8 @@ extension Value {
     return size
   }
 
-  /// About how many bytes its JSON text has: escapes are not counted, and a double counts 8. O(n), without a copy.
+  /// The approximate length of its JSON text, in bytes: escapes are not counted, and a double counts 8. O(n), without a
+  /// copy.
   package var textBytes: Int { size.textBytes }
 
   private static func size(of text: String) -> ValueSize {
@@ -70,33 +71,33 @@ extension Value {
     return ValueSize(textBytes: count + 2, memoryBytes: Allocation.text(of: count))
   }
 
-  /// How many decimal digits a number has, or one more: 1233/4096 is about log₁₀ 2.
+  /// The number of decimal digits of a number, or one more: 1233/4096 is about log₁₀ 2.
   private static func digits(of magnitude: UInt64) -> Int {
     ((64 - magnitude.leadingZeroBitCount) * 1233) >> 12 + 1
   }
 
-  /// About how many bytes of memory it keeps alive; the members of a collection are not counted. O(n).
+  /// The approximate number of bytes of memory that it keeps alive, not counting the members of a collection. O(n).
   package var approximateBytes: Int {
     switch self {
     case .string(let text): 32 + text.utf8.count
     case .array(let elements): elements.reduce(48) { $0 + $1.approximateBytes }
     case .object(let object): object.members.reduce(64) { $0 + 32 + $1.key.utf8.count + $1.value.approximateBytes }
-    // Its members are shared with the list before and after, but for the path to what changed.
+    // The list shares its members with its versions before and after a change, except for the path to the change.
     case .members: 512
     default: 32
     }
   }
 }
 
-/// The bytes that pieces of memory take, by the layouts of Swift's standard library and of glibc's allocator, whose
-/// pieces are multiples of 16 bytes with 8 of its own in each. Every figure is a multiple of 16.
+/// The memory that allocated blocks take, by the layouts of Swift's standard library and of glibc's allocator, whose
+/// blocks are multiples of 16 bytes with 8 bytes of overhead in each. Every figure is a multiple of 16.
 enum Allocation {
   /// The sizes of the headers of Swift's objects, arrays and strings, in bytes.
   private static let headerBytes = 16
   private static let arrayHeaderBytes = 32
-  /// The longest text that a `String` holds without a piece of memory, in bytes.
+  /// The longest text that a `String` holds without an allocation, in bytes.
   private static let shortTextBytes = 15
-  /// From how many members on a JSON object has a hash table.
+  /// The number of members from which on a JSON object has a hash table.
   private static let hashedCount = 16
 
   /// A member of a long ordered list: an entry of 48 bytes with its label, and one of a hash table, in nodes that are
@@ -104,37 +105,37 @@ enum Allocation {
   static let labelledMember = 144
   /// A member of a long unordered list: 24 bytes in nodes that are about two thirds full.
   static let sortedMember = 48
-  /// A member of a collection without inverse: an entry of a hash table, and in a set of its own the holder.
+  /// A member of a collection without inverse: an entry of a hash table, and the holder in a set of its own.
   static let referrer = 160
   /// A to-one without inverse: 24 bytes in nodes that are about two thirds full.
   static let link = 48
-  /// A place in the tree of the objects.
+  /// An entry in the tree of objects.
   static let treeEntry = 32
-  /// A place in an index: an entry of a hash table, and a set.
+  /// An entry in an index: an entry of a hash table, and a set.
   static let indexEntry = 160
-  /// A lease, and its place in the table of the store.
+  /// A lease, and its entry in the table of the store.
   static let lease = 320
 
-  /// The piece of memory for a size.
+  /// The size of the block that the allocator returns for a size.
   static func bytes(_ size: Int) -> Int { max(32, rounded(size + 8)) }
 
   /// The next multiple of 16.
   static func rounded(_ size: Int) -> Int { (size + 15) & ~15 }
 
-  /// A text of so many bytes of UTF-8.
+  /// The memory of a text of `count` bytes of UTF-8.
   static func text(of count: Int) -> Int { count > shortTextBytes ? bytes(arrayHeaderBytes + count + 1) : 0 }
 
-  /// An array with room for so many elements.
+  /// The memory of an array with room for `capacity` elements.
   static func array(of capacity: Int, stride: Int) -> Int {
     capacity > 0 ? bytes(arrayHeaderBytes + capacity * stride) : 0
   }
 
-  /// The room of an array that so many elements were appended to: it doubles.
+  /// The capacity of an array to which `count` elements were appended: it doubles when it grows.
   static func grown(_ count: Int) -> Int {
     count > 1 ? 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount) : count
   }
 
-  /// A JSON object with so many members, without the texts of their names and without their values.
+  /// The memory of a JSON object with `count` members, without the texts of their names and without their values.
   fileprivate static func object(of count: Int) -> Int {
     let box = bytes(headerBytes + MemoryLayout<JSONObject>.size)
     let room = grown(count)

@@ -176,7 +176,7 @@ struct MigrationPlan: Sendable {
     mistakes.append(MigrationObstacle(entity: nil, reason: "step '\(steps[step])': \(reason)"))
   }
 
-  // MARK: Columns: where each value of a new record comes from
+  // MARK: Columns: the source of each value of a new record
 
   private mutating func column(_ index: Int, _ key: Key, of entity: Entity, _ position: Int) -> Column {
     let declaring = new.declaringEntity(of: index, in: entity)
@@ -269,7 +269,7 @@ struct MigrationPlan: Sendable {
 
   private func depth(of entity: String) -> Int { new.entity(named: entity)?.lineage.count ?? 0 }
 
-  // MARK: Comparison: what the schemas alone say of a key's values
+  // MARK: Comparison of keys, from the schemas alone
 
   /// Returns true if every value of `before` is a valid value of `key` without a change.
   private func goesOverAsItIs(_ before: Key, _ key: Key) -> Bool {
@@ -296,7 +296,7 @@ struct MigrationPlan: Sendable {
     return names.name == relationship.destination && names.keys[index] == inverse
   }
 
-  // MARK: Steps that the new schema does not go with
+  // MARK: Steps that do not fit the new schema
 
   /// Reports each conversion of a key that is not stored in the new schema. A conversion of values that another step
   /// drops has no effect and is not a mistake.

@@ -325,7 +325,7 @@ struct StateMigration {
     tally.note(site, object, reason)
   }
 
-  // MARK: Settings: values that a step works out
+  // MARK: Settings: values that a step computes
 
   /// Returns the value of an expression for an object of the old state, in the form of the new key. A failure, or a
   /// value that the key does not accept, is an obstacle.
@@ -397,7 +397,7 @@ struct StateMigration {
     return target
   }
 
-  // MARK: Inverses: both sides name one another in the end
+  // MARK: Inverses: both sides must refer to each other
 
   /// A stored key with an inverse, the index of the inverse, and the entities whose objects have the key.
   private struct Direction {

@@ -220,7 +220,7 @@ struct JSONPatchApplication {
 struct JSONPatchLimits {
   /// The maximum number of values, at any depth, of the document and of everything that is added and copied to it.
   var nodes = 1_000_000
-  /// The maximum number of nesting levels at which a value may be added.
+  /// The maximum depth in the document that an added value may reach, in levels.
   var depth = 64
   /// The maximum size of the document in bytes, as `Value.textBytes` counts them. A document that is larger already may
   /// still shrink.

@@ -93,8 +93,8 @@ extension Value {
 }
 
 /// The order of the members of an unordered to-many: by kind, then references and strings by their bytes, numbers
-/// numerically with -0.0 before 0.0, everything else by JSON text. Two values are the same in this order only if they
-/// are equal.
+/// numerically with -0.0 before 0.0, everything else by JSON text. Two values are the same in this order if and only if
+/// they are equal.
 enum MemberOrder: RankedOrder {
   typealias Element = Value
 

@@ -285,7 +285,7 @@ struct WriteInquiry {
     in schema: Schema
   ) throws(ModelError) {
     try requireReadable(reference, in: former, schema)
-    // The writer reports a mistake in the path itself.
+    // `ObjectWriter` reports a mistake in the path itself.
     guard let start = present.record(reference)?.entity, let path = try? schema.resolve(keyPath, from: start) else {
       return
     }

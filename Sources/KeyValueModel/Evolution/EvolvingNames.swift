@@ -81,7 +81,7 @@ struct EvolvingNames: Sendable {
   private mutating func rename(_ entity: String, to name: String, _ step: MigrationStep, _ number: Int) {
     guard let position = position(of: entity, step) else { return }
     guard !entities.contains(where: { $0.name == name && $0.droppedBy == nil }) else {
-      return report(step, "there is an entity '\(name)' already")
+      return report(step, "the entity '\(name)' already exists")
     }
     entities[position].name = name
     entities[position].steps.append(number)
@@ -98,7 +98,7 @@ struct EvolvingNames: Sendable {
       let taken = zip(entities[member].keys, entities[member].entity.keys).contains {
         $0.0 == name && $0.1.storage != nil
       }
-      guard !taken else { return report(step, "\(entities[member].name) has a key '\(name)' already") }
+      guard !taken else { return report(step, "\(entities[member].name) already has a key '\(name)'") }
     }
     for member in family {
       entities[member].keys[index] = name
@@ -119,10 +119,10 @@ struct EvolvingNames: Sendable {
     for member in family(of: position) where entities[member].keys[index] == key {
       let name = entities[member].name
       if let setting = settings.first(where: { $0.entity == name && $0.key == key }) {
-        return report(step, "it drops what '\(steps[setting.step])' sets; put this step before that one")
+        return report(step, "it drops the values that '\(steps[setting.step])' sets; put this step before that one")
       }
       if let fill = fills.first(where: { $0.entity == name && $0.key == key }) {
-        return report(step, "it drops what '\(steps[fill.step])' fills; put this step before that one")
+        return report(step, "it drops the values that '\(steps[fill.step])' fills; put this step before that one")
       }
       entities[member].keys[index] = nil
       entities[member].steps.append(number)
@@ -224,7 +224,7 @@ struct EvolvingNames: Sendable {
       step,
       !entity.keys.contains(key)
         ? "\(entity.name) has no key '\(key)' at this step\(hint)"
-        : "'\(key)' of \(entity.name) is computed; what is not stored wants no step")
+        : "'\(key)' of \(entity.name) is computed; steps are for stored keys only")
     return nil
   }
 

@@ -60,8 +60,8 @@ package struct MigrationRefusal: Error, Hashable, Sendable, CustomStringConverti
 
   /// The number of obstacles on a line, followed by one line for each.
   package var description: String {
-    let head = count == 1 ? "one thing stands" : "\(count) things stand"
-    var lines = ["the data cannot go on under the new schema; \(head) in the way:"]
+    let head = count == 1 ? "one obstacle" : "\(count) obstacles"
+    var lines = ["the data cannot be used under the new schema; \(head):"]
     lines += obstacles.map { "  \($0)" }
     if count > obstacles.count { lines.append("  and \(count - obstacles.count) more") }
     return lines.joined(separator: "\n")

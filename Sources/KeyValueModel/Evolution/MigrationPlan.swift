@@ -362,10 +362,11 @@ struct MigrationPlan: Sendable {
     case .toOne(let toOne):
       guard case .string(let text) = value, let target = Reference(text),
         new.entity(of: target)?.isKind(of: toOne.destination) == true
-      else { throw Attribute.Refusal(reason: "is no reference to \(toOne.destination)") }
+      else { throw Attribute.Refusal(reason: "is not a reference to \(toOne.destination)") }
       return .reference(target)
-    case .toMany: throw Attribute.Refusal(reason: "goes nowhere: '\(key.name)' is a collection, which is never null")
-    case .computed: throw Attribute.Refusal(reason: "goes nowhere: '\(key.name)' is computed")
+    case .toMany:
+      throw Attribute.Refusal(reason: "cannot be filled in: '\(key.name)' is a collection, which is never null")
+    case .computed: throw Attribute.Refusal(reason: "cannot be filled in: '\(key.name)' is computed")
     }
   }
 }

@@ -51,7 +51,7 @@ extension MigrationStep {
     let verb = Self.word(&rest)
     let subject = Self.word(&rest)
     guard ["rename", "drop", "convert", "fill", "set"].contains(verb) else {
-      throw MigrationStepError(description: "'\(text)' is no migration step; there are \(Self.forms)")
+      throw MigrationStepError(description: "'\(text)' is not a migration step; the steps are \(Self.forms)")
     }
     let parts = subject.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
     guard let entity = parts.first, Reference(entity: entity, id: "1") != nil, parts.count < 3,
@@ -64,10 +64,10 @@ extension MigrationStep {
     case "rename": self = try Self.rename(text, entity, key, &rest)
     case "drop":
       self = key.map { .dropKey(entity: entity, key: $0) } ?? .dropEntity(entity)
-      guard rest.isEmpty else { throw MigrationStepError(description: "'\(text)': nothing goes behind '\(subject)'") }
+      guard rest.isEmpty else { throw MigrationStepError(description: "'\(text)': nothing may follow '\(subject)'") }
     default:
       guard let key else {
-        throw MigrationStepError(description: "'\(text)': '\(verb)' wants an Entity.key, not '\(subject)'")
+        throw MigrationStepError(description: "'\(text)': '\(verb)' needs an Entity.key, not '\(subject)'")
       }
       switch verb {
       case "convert": self = try Self.convert(text, entity, key, &rest)
@@ -102,7 +102,7 @@ extension MigrationStep {
   ) throws(MigrationStepError) -> MigrationStep {
     let name = word(&rest)
     guard !name.isEmpty, rest.isEmpty else {
-      throw MigrationStepError(description: "'\(text)': 'rename' wants one new name")
+      throw MigrationStepError(description: "'\(text)': 'rename' needs one new name")
     }
     guard let key else {
       guard Reference(entity: name, id: "1") != nil else {
@@ -113,7 +113,7 @@ extension MigrationStep {
     }
     guard KeyPathGrammar.isKey(name) else {
       throw MigrationStepError(
-        description: "'\(text)': the new name is a key alone: a letter or '_' followed by letters, digits and '_'")
+        description: "'\(text)': the new name must be a key alone: a letter or '_' followed by letters, digits and '_'")
     }
     return .renameKey(entity: entity, key: key, to: name)
   }
@@ -123,7 +123,7 @@ extension MigrationStep {
   ) throws(MigrationStepError) -> MigrationStep {
     guard !rest.isEmpty else { return .convert(entity: entity, key: key, fallback: nil) }
     guard word(&rest) == "or" else {
-      throw MigrationStepError(description: "'\(text)': behind the key, 'convert' takes 'or' and a JSON value")
+      throw MigrationStepError(description: "'\(text)': after the key, 'convert' takes 'or' and a JSON value")
     }
     return .convert(entity: entity, key: key, fallback: try value(rest, text))
   }
@@ -132,7 +132,7 @@ extension MigrationStep {
     _ text: String, _ entity: String, _ key: String, _ rest: Substring
   ) throws(MigrationStepError) -> MigrationStep {
     let value = try value(rest, text)
-    guard !value.isNull else { throw MigrationStepError(description: "'\(text)': null fills nothing") }
+    guard !value.isNull else { throw MigrationStepError(description: "'\(text)': 'fill' needs a value, not null") }
     return .fill(entity: entity, key: key, value)
   }
 
@@ -141,7 +141,7 @@ extension MigrationStep {
   ) throws(MigrationStepError) -> MigrationStep {
     let expression = rest.dropFirst().trimmingBlanks
     guard rest.first == "=", !expression.isEmpty else {
-      throw MigrationStepError(description: "'\(text)': behind the key, 'set' takes '=' and an expression")
+      throw MigrationStepError(description: "'\(text)': after the key, 'set' takes '=' and an expression")
     }
     return .set(entity: entity, key: key, expression: expression)
   }
@@ -151,7 +151,7 @@ extension MigrationStep {
       return try Value(json: String(json))
     } catch {
       throw MigrationStepError(
-        description: "'\(text)': '\(json)' is not JSON: \(error.reason); a text has quotation marks: \"EUR\"")
+        description: "'\(text)': '\(json)' is not JSON: \(error.reason); a string needs quotation marks: \"EUR\"")
     }
   }
 

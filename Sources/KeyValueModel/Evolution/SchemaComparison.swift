@@ -33,8 +33,8 @@ struct SchemaComparison {
     if source.old.name != entity.name { clauses.append("was \(source.old.name)") }
     let parent = source.old.parent.map { name in plan.entities.first { $0.old.name == name }?.name ?? name }
     if parent != entity.parent {
-      if let parent { clauses.append("no longer extends \(parent), whose fetches leave its objects out") }
-      if let parent = entity.parent { clauses.append("extends \(parent), whose fetches have its objects too") }
+      if let parent { clauses.append("no longer extends \(parent); fetches of \(parent) no longer return its objects") }
+      if let parent = entity.parent { clauses.append("extends \(parent); fetches of \(parent) return its objects too") }
     }
     let (before, after) = (Self.declaredDisplay(of: source.old), Self.declaredDisplay(of: entity))
     if before != after {
@@ -94,7 +94,7 @@ struct SchemaComparison {
     }
     guard let other = candidates.first.map({ source.old.keys[$0] }) else { return [novelty(of: key)] }
     return other.storage == nil
-      ? ["was computed and is stored now; what it was computed to be is not kept", novelty(of: key)]
+      ? ["was computed and is stored now; its computed values are not kept", novelty(of: key)]
       : ["was stored and is computed now"]
   }
 
@@ -184,7 +184,7 @@ private struct KeyComparison {
     var clauses: [String] = []
     if before.isToMany, key.isToMany, before.isOrdered != key.isOrdered {
       clauses.append(
-        key.isOrdered ? "is ordered, at first as its members come without an order" : "is no longer ordered")
+        key.isOrdered ? "is ordered, initially as its members were sorted before" : "is no longer ordered")
     }
     guard let new = key.relationship, let old = before.relationship else { return clauses }
     if let destinationName, destinationName != new.destination { clauses.append("leads to \(new.destination)") }

@@ -246,7 +246,7 @@ struct StateMigration {
     guard case .toMany(let toMany) = column.key.kind else {
       if elements.count > 1 {
         fail(
-          column, column.site.with(.value, "has room for one value", remedy: "`drop \(place)`"), object,
+          column, column.site.with(.value, "can hold only one value", remedy: "`drop \(place)`"), object,
           "has \(elements.count)")
       }
       return elements.first ?? .null
@@ -254,7 +254,7 @@ struct StateMigration {
     let list = MemberList(elements, isOrdered: toMany.isOrdered)
     if list.count < elements.count {
       fail(
-        column, column.site.with(.value, "members become equal, and members are unique", remedy: "`drop \(place)`"),
+        column, column.site.with(.value, "members become equal, but must be unique", remedy: "`drop \(place)`"),
         object)
     }
     if before.isOrdered, !toMany.isOrdered, column.conversion == nil, !list.elementsEqual(elements) {
@@ -302,9 +302,9 @@ struct StateMigration {
     default: break
     }
     guard let target, plan.new.entity(of: target)?.isKind(of: destination) == true else {
-      throw Attribute.Refusal(reason: "names \(value.text), which is no \(destination)")
+      throw Attribute.Refusal(reason: "names \(value.text), which is not an object of \(destination)")
     }
-    guard exists(target) else { throw Attribute.Refusal(reason: "names \(target), which is not there") }
+    guard exists(target) else { throw Attribute.Refusal(reason: "names \(target), which does not exist") }
     return .reference(target)
   }
 
@@ -374,7 +374,7 @@ struct StateMigration {
     // References inside a JSON value become strings.
     let isJSON = column.key.valueAttribute?.type == .json
     guard let plain = Value(evaluated, as: nil), let value = isJSON ? try? Value(json: plain.json) : plain else {
-      throw Attribute.Refusal(reason: "gives what JSON does not have")
+      throw Attribute.Refusal(reason: "gives a value that JSON cannot represent")
     }
     guard !value.isNull else { return .null }
     if let attribute = column.key.valueAttribute { return try attribute.accepting(value) }
@@ -393,7 +393,7 @@ struct StateMigration {
       let target = named.flatMap({ old.record($0) == nil ? $0 : plan.name(of: $0) }),
       plan.new.entity(of: target)?.isKind(of: destination) == true
     else { throw Attribute.Refusal(reason: "gives \(value.json), which the key does not take") }
-    guard exists(target) else { throw Attribute.Refusal(reason: "gives \(target), which is not there") }
+    guard exists(target) else { throw Attribute.Refusal(reason: "gives \(target), which does not exist") }
     return target
   }
 
@@ -488,7 +488,7 @@ struct StateMigration {
       return fail(
         column,
         column.site.with(
-          .inverse, "has room for one object, and more name it", remedy: remedy.map { "`drop \($0)`" }),
+          .inverse, "can hold only one object, but several name it", remedy: remedy.map { "`drop \($0)`" }),
         far.object, "is named by \(rival.json) and \"\(object)\"")
     }
     expectedValues += 1
@@ -539,8 +539,7 @@ struct StateMigration {
     else { return }
     guard let record = records[target] else {
       return fail(
-        column, column.site.with(.value, "is to be filled with \(target), which is not there", remedy: nil), slot.object
-      )
+        column, column.site.with(.value, "is filled with \(target), which does not exist", remedy: nil), slot.object)
     }
     records[slot.object]?.set(.reference(target), at: slot.storage)
     expectedValues += 1
@@ -571,7 +570,7 @@ extension MigrationPlan.Column {
   fileprivate func misfit(of before: Key) -> MigrationSite {
     let alternative = key.isOptional || key.isToMany ? "null" : "VALUE"
     let remedy = "`convert \(place) or \(alternative)`"
-    if key.relationship != nil { return site.with(.value, "leads elsewhere now", remedy: remedy) }
+    if key.relationship != nil { return site.with(.value, "has references that the key cannot hold", remedy: remedy) }
     guard before.shape == key.shape else {
       return site.with(.value, "has values that cannot be converted", remedy: remedy)
     }

@@ -149,7 +149,7 @@ struct StoreMigrationTests {
   func dropping() throws {
     let before = try cursor()
     try folder.write("new.yaml", "entities: { Account: { keys: { balance: { type: integer } } } }\n")
-    for (step, message) in [("frobnicate Account", "no migration step"), ("drop Account.colour", "colour")] {
+    for (step, message) in [("frobnicate Account", "not a migration step"), ("drop Account.colour", "colour")] {
       let mistake = try migrate("new.yaml", "--step", step)
       #expect(mistake.status == 1 && mistake.errors.contains(message), "\(mistake.errors)")
     }

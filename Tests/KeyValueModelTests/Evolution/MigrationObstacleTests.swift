@@ -72,12 +72,18 @@ struct MigrationObstacleTests {
       Case(
         old: "A: {keys: {x: {toOne: A}}}, B: {extends: A}", new: "A: {keys: {x: {toOne: B}}}, B: {extends: A}",
         data: ["B/1", "A/1 {\"x\":\"B/1\"}", "A/2 {\"x\":\"A/1\"}"],
-        met: ["A.x: leads elsewhere now (1 object: A/2 names A/1, which is no B); `convert A.x or null`"]),
+        met: [
+          "A.x: has references that the key cannot hold (1 object: A/2 names A/1, which is not an object of B); "
+            + "`convert A.x or null`"
+        ]),
       Case(
         old: "A: {keys: {x: {toOne: A}}}, B: {extends: A}",
         new: "A: {keys: {x: {toOne: A}}}, B: {keys: {x: {toOne: A}}}",
         data: ["A/1", "B/1 {\"x\":\"A/1\"}", "A/2 {\"x\":\"B/1\"}"],
-        met: ["A.x: leads elsewhere now (1 object: A/2 names B/1, which is no A); `convert A.x or null`"]),
+        met: [
+          "A.x: has references that the key cannot hold (1 object: A/2 names B/1, which is not an object of A); "
+            + "`convert A.x or null`"
+        ]),
       Case(
         old: "A: {keys: {x: {toMany: integer, ordered: true}}}", new: "A: {keys: {x: {toMany: integer}}}",
         data: ["A/1 {\"x\":[1,2,3]}", "A/2 {\"x\":[2,1]}"],
@@ -129,7 +135,7 @@ struct MigrationObstacleTests {
     #expect(error.count == 150)
     #expect(error.obstacles.count == 100)
     let lines = error.description.split(separator: "\n")
-    #expect(lines.first == "the data cannot go on under the new schema; 150 things stand in the way:")
+    #expect(lines.first == "the data cannot be used under the new schema; 150 obstacles:")
     #expect(lines.last == "  and 50 more")
     #expect(lines.count == 102)
   }

@@ -25,16 +25,16 @@ struct MigrationStepTests {
   @Test(
     "What is none is refused with the reason",
     arguments: [
-      ("", "is no migration step; there are rename Entity NEW"), ("remove A", "is no migration step"),
+      ("", "is not a migration step; the steps are rename Entity NEW"), ("remove A", "is not a migration step"),
       ("rename", "'' is neither an Entity nor"), ("drop A.b.c", "'A.b.c' is neither"), ("drop 1A", "'1A' is neither"),
-      ("drop A.", "'A.' is neither"), ("drop A.x-y", "'A.x-y' is neither"), ("drop A B", "nothing goes behind 'A'"),
-      ("rename A", "wants one new name"), ("rename A B C", "wants one new name"), ("rename A.x", "wants one new name"),
-      ("rename A B.c", "an entity's name is a letter"), ("rename A.x A.y", "the new name is a key alone"),
-      ("convert A", "'convert' wants an Entity.key, not 'A'"), ("convert A.x 1", "takes 'or' and a JSON value"),
-      ("convert A.x or", "'' is not JSON"), ("fill A 1", "'fill' wants an Entity.key"),
-      ("fill A.x EUR", "'EUR' is not JSON: not a JSON value; a text has quotation marks: \"EUR\""),
-      ("fill A.x", "'' is not JSON"), ("fill A.x null", "null fills nothing"),
-      ("set A = 1", "'set' wants an Entity.key, not 'A'"), ("set A.x 1", "'set' takes '=' and an expression"),
+      ("drop A.", "'A.' is neither"), ("drop A.x-y", "'A.x-y' is neither"), ("drop A B", "nothing may follow 'A'"),
+      ("rename A", "needs one new name"), ("rename A B C", "needs one new name"), ("rename A.x", "needs one new name"),
+      ("rename A B.c", "an entity's name is a letter"), ("rename A.x A.y", "the new name must be a key alone"),
+      ("convert A", "'convert' needs an Entity.key, not 'A'"), ("convert A.x 1", "takes 'or' and a JSON value"),
+      ("convert A.x or", "'' is not JSON"), ("fill A 1", "'fill' needs an Entity.key"),
+      ("fill A.x EUR", "'EUR' is not JSON: not a JSON value; a string needs quotation marks: \"EUR\""),
+      ("fill A.x", "'' is not JSON"), ("fill A.x null", "'fill' needs a value, not null"),
+      ("set A = 1", "'set' needs an Entity.key, not 'A'"), ("set A.x 1", "'set' takes '=' and an expression"),
       ("set A.x =", "'set' takes '=' and an expression"), ("set A.x", "'set' takes '=' and an expression"),
     ])
   func refused(line: String, reason: String) throws {
@@ -57,20 +57,20 @@ struct MigrationStepTests {
     "A step that names what is not there, or a name that is taken, is an obstacle",
     arguments: [
       (["rename C D"], "step 'rename C D': the data has no entity 'C' at this step"),
-      (["rename A B"], "step 'rename A B': there is an entity 'B' already"),
+      (["rename A B"], "step 'rename A B': the entity 'B' already exists"),
       (["drop A", "drop A.x"], "step 'drop A.x': the data has no entity 'A' at this step"),
       (["rename A.z y"], "step 'rename A.z y': A has no key 'z' at this step"),
-      (["rename A.x y"], "step 'rename A.x y': A has a key 'y' already"),
-      (["rename A.x s"], "step 'rename A.x s': S has a key 's' already"),
-      (["drop A.c"], "step 'drop A.c': 'c' of A is computed; what is not stored wants no step"),
+      (["rename A.x y"], "step 'rename A.x y': A already has a key 'y'"),
+      (["rename A.x s"], "step 'rename A.x s': S already has a key 's'"),
+      (["drop A.c"], "step 'drop A.c': 'c' of A is computed; steps are for stored keys only"),
       (["convert A.z"], "step 'convert A.z': A has no key 'z' at this step"),
       (["convert A.gone"], "step 'convert A.gone': the new schema has no stored key 'gone' in A"),
       (["fill A.z 1"], "step 'fill A.z 1': the new schema has no stored key 'z' in A"),
       (["fill C.z 1"], "step 'fill C.z 1': the new schema has no entity 'C'"),
       (["fill A.x 1"], "step 'fill A.x 1': the value wants a string and is a number"),
       (["fill A.c 1"], "step 'fill A.c 1': the new schema has no stored key 'c' in A"),
-      (["fill A.m 1"], "step 'fill A.m 1': the value goes nowhere: 'm' is a collection, which is never null"),
-      (["fill A.b \"A/1\""], "step 'fill A.b \"A/1\"': the value is no reference to B"),
+      (["fill A.m 1"], "step 'fill A.m 1': the value cannot be filled in: 'm' is a collection, which is never null"),
+      (["fill A.b \"A/1\""], "step 'fill A.b \"A/1\"': the value is not a reference to B"),
     ])
   func mistakes(steps: [String], sentence: String) throws {
     let keys = "x: {type: string}, y: {type: string}, m: {toMany: string}, b: {toOne: B}, c: {computed: x}"

@@ -109,13 +109,13 @@ struct MigrationTests {
       Case(
         name: "a fill with an object that is not there", old: "A: {}, B: {}", new: "A: {}, B: {keys: {a: {toOne: A}}}",
         data: ["B/1"],
-        steps: ["fill B.a \"A/1\""], result: ["B.a: is to be filled with A/1, which is not there (1 object: B/1)"]),
+        steps: ["fill B.a \"A/1\""], result: ["B.a: is filled with A/1, which does not exist (1 object: B/1)"]),
       Case(
         name: "a fill of what takes one object", old: "A: {}, B: {}",
         new: "A: {keys: {b: {toOne: B, inverse: a}}}, B: {keys: {a: {toOne: A, inverse: b}}}",
         data: ["A/1", "B/1", "B/2"], steps: ["fill B.a \"A/1\""],
         result: [
-          "A.b: has room for one object, and more name it (1 object: A/1 is named by \"B/1\" and \"B/2\")"
+          "A.b: can hold only one object, but several name it (1 object: A/1 is named by \"B/1\" and \"B/2\")"
         ]),
       Case(
         name: "numbers become texts, and the key has another name", old: "A: {keys: {x: {type: number}}}",
@@ -161,7 +161,7 @@ struct MigrationTests {
         name: "members that become equal", old: "A: {keys: {x: {toMany: string}}}",
         new: "A: {keys: {x: {toMany: number}}}",
         data: ["A/1 {\"x\":[\"1\",\"1.0\"]}"], steps: ["convert A.x"],
-        result: ["A.x: members become equal, and members are unique (1 object: A/1); `drop A.x`"]),
+        result: ["A.x: members become equal, but must be unique (1 object: A/1); `drop A.x`"]),
       Case(
         name: "one becomes many", old: "A: {keys: {x: {toOne: A}}}",
         new: "A: {keys: {x: {toMany: A, inverse: y}, y: {toMany: A, inverse: x}}}",
@@ -175,7 +175,7 @@ struct MigrationTests {
         name: "many become one where there is no more", old: "A: {keys: {x: {toMany: integer}}}",
         new: "A: {keys: {x: {type: string}}}",
         data: ["A/1 {\"x\":[1]}", "A/2", "A/3 {\"x\":[1,2]}"], steps: ["convert A.x"],
-        result: ["A.x: has room for one value (1 object: A/3 has 2); `drop A.x`"]),
+        result: ["A.x: can hold only one value (1 object: A/3 has 2); `drop A.x`"]),
       Case(
         name: "texts become references", old: "A: {keys: {x: {type: string}}}, B: {}",
         new: "A: {keys: {x: {toOne: C, inverse: as}}}, C: {keys: {as: {toMany: A, inverse: x}}}",
@@ -303,7 +303,7 @@ struct MigrationTests {
         name: "a set that names what is not there", old: "A: {keys: {x: {type: integer}}}, B: {}",
         new: "A: {keys: {x: {type: integer}, b: {toOne: B}}}, B: {}", data: ["A/1 {\"x\":4}"],
         steps: ["set A.b = 'B/' + string(x)"],
-        result: ["A.b: cannot be set by 'set A.b = 'B/' + string(x)' (1 object: A/1 gives B/4, which is not there)"]),
+        result: ["A.b: cannot be set by 'set A.b = 'B/' + string(x)' (1 object: A/1 gives B/4, which does not exist)"]),
     ])
   func steps(of example: Case) throws {
     let fixture = try EvolutionFixture(example.old, example.new, data: example.data, steps: example.steps)
@@ -338,8 +338,8 @@ struct MigrationTests {
       (["set A.x = 1", "set A.s = string(c)"], "it reads 'A.x', which 'set A.x = 1' has changed"),
       (["set A.b = null", "set B.n = size(of)"], "it reads 'B.of', which 'set A.b = null' has changed"),
       (["drop B", "set A.x = b.n"], "it reads 'A.b', which 'drop B' has changed"),
-      (["fill A.x 1", "drop A.x"], "it drops what 'fill A.x 1' fills; put this step before that one"),
-      (["set A.x = 1", "drop A.x"], "it drops what 'set A.x = 1' sets; put this step before that one"),
+      (["fill A.x 1", "drop A.x"], "it drops the values that 'fill A.x 1' fills; put this step before that one"),
+      (["set A.x = 1", "drop A.x"], "it drops the values that 'set A.x = 1' sets; put this step before that one"),
     ])
   func settingMistakes(steps: [String], reason: String) throws {
     let schema =

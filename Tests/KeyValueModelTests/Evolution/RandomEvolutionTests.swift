@@ -48,7 +48,7 @@ struct RandomEvolutionTests {
       migration = try evolution.migrated(populated.model.state, revision: populated.model.revision + 1)
     } catch {
       // A new side that takes one object may find more that name it.
-      #expect(error.obstacles.allSatisfy { $0.reason == "has room for one object, and more name it" }, place)
+      #expect(error.obstacles.allSatisfy { $0.reason == "can hold only one object, but several name it" }, place)
       return
     }
     #expect(faults(in: migration.state) == [], place)

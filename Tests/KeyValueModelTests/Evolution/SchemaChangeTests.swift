@@ -45,7 +45,7 @@ struct SchemaChangeTests {
         "A.x is declared as integer"),
       Case(
         "A: {keys: {x: {computed: '1 + 1'}}}", "A: {keys: {x: {type: integer}}}",
-        "A.x was computed and is stored now; what it was computed to be is not kept",
+        "A.x was computed and is stored now; its computed values are not kept",
         "A.x is new, and null in all objects"),
       Case("A: {keys: {x: {type: string}}}", "A: {keys: {x: {type: string, indexed: true}}}", "A.x is indexed"),
       Case(
@@ -71,12 +71,12 @@ struct SchemaChangeTests {
       Case("A: {keys: {x: {toOne: A}}}, B: {}", "A: {keys: {x: {toOne: B}}}, B: {}", "A.x leads to B"),
       Case(
         "A: {keys: {x: {toMany: A}}}", "A: {keys: {x: {toMany: A, ordered: true}}}",
-        "A.x is ordered, at first as its members come without an order"),
+        "A.x is ordered, initially as its members were sorted before"),
       Case("A: {keys: {x: {type: string}}}", "A: {keys: {x: {type: string}}, display: []}", "A is displayed by "),
       Case(
         "A: {keys: {x: {type: string}}}, B: {keys: {y: {type: string}}}",
         "A: {keys: {x: {type: string}}}, B: {extends: A, keys: {y: {type: string}}}",
-        "B extends A, whose fetches have its objects too"),
+        "B extends A; fetches of A return its objects too"),
     ])
   func automatic(of example: Case) throws {
     let fixture = try EvolutionFixture(example.old, example.new)
@@ -139,7 +139,7 @@ struct SchemaChangeTests {
     let crowded = try EvolutionFixture(old, new, data: ["A/1", "B/1 {\"a\":\"A/1\"}", "B/2 {\"a\":\"A/1\"}"])
     #expect(
       try crowded.refusal() == [
-        "A.b: has room for one object, and more name it (1 object: A/1 is named by \"B/1\" and \"B/2\"); `drop B.a`"
+        "A.b: can hold only one object, but several name it (1 object: A/1 is named by \"B/1\" and \"B/2\"); `drop B.a`"
       ])
   }
 }

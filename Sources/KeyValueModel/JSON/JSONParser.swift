@@ -18,7 +18,7 @@ struct JSONParser<Dialect: JSONDialect> {
   mutating func parseText() throws(JSONError) -> Value {
     let value = try parseValue()
     skipWhiteSpace()
-    guard isAtEnd else { throw error("something follows the value") }
+    guard isAtEnd else { throw error("unexpected text after the value") }
     return value
   }
 
@@ -65,7 +65,7 @@ struct JSONParser<Dialect: JSONDialect> {
 
   mutating func parseValue() throws(JSONError) -> Value {
     skipWhiteSpace()
-    guard !isAtEnd else { throw error("the text ends where a value should be") }
+    guard !isAtEnd else { throw error("the text ends where a value is expected") }
     switch bytes[position] {
     case UInt8(ascii: "{"): return try parseObject()
     case UInt8(ascii: "["): return .array(try parseArray())
@@ -125,7 +125,7 @@ struct JSONParser<Dialect: JSONDialect> {
       }
       let value = try parseValue()
       guard members.append(name, value) else {
-        throw JSONError(reason: "the member '\(name)' is there twice", offset: start)
+        throw JSONError(reason: "the member '\(name)' occurs twice", offset: start)
       }
       if consume("}") { return .object(JSONObject(members)) }
       guard consume(",") else { throw error("a ',' or '}' is missing") }
@@ -143,7 +143,7 @@ struct JSONParser<Dialect: JSONDialect> {
       bits |= bytes[position]
       position += 1
     }
-    guard !isAtEnd else { throw error("a string does not end") }
+    guard !isAtEnd else { throw error("a string is not terminated") }
     guard isNext("\"") else { return try parseEscapedString(from: start) }
     let content = UnsafeBufferPointer(rebasing: bytes[start..<position])
     // ASCII needs no validation, which is slow: it is generic code of the standard library.
@@ -176,11 +176,11 @@ struct JSONParser<Dialect: JSONDialect> {
         position += 1
       }
     }
-    throw error("a string does not end")
+    throw error("a string is not terminated")
   }
 
   private mutating func parseEscape(into buffer: inout [UInt8]) throws(JSONError) {
-    guard !isAtEnd else { throw error("a string does not end") }
+    guard !isAtEnd else { throw error("a string is not terminated") }
     let byte = bytes[position]
     position += 1
     switch byte {
@@ -210,11 +210,11 @@ struct JSONParser<Dialect: JSONDialect> {
   }
 
   private mutating func parseHexQuad() throws(JSONError) -> UInt32 {
-    guard position + 4 <= bytes.count else { throw error("\\u wants four hexadecimal digits") }
+    guard position + 4 <= bytes.count else { throw error("\\u needs four hexadecimal digits") }
     var code: UInt32 = 0
     for _ in 0..<4 {
       guard let digit = Character(Unicode.Scalar(bytes[position])).hexDigitValue else {
-        throw error("\\u wants four hexadecimal digits")
+        throw error("\\u needs four hexadecimal digits")
       }
       code = code << 4 | UInt32(digit)
       position += 1
@@ -294,7 +294,7 @@ struct JSONParser<Dialect: JSONDialect> {
     if takes("."), !skipDigits() { throw error("a digit must follow the point") }
     if takes("e") || takes("E") {
       if !takes("+") { _ = takes("-") }
-      guard skipDigits() else { throw error("an exponent wants a digit") }
+      guard skipDigits() else { throw error("an exponent needs a digit") }
     }
     return position > start
   }

@@ -147,7 +147,7 @@ private struct JSONPatchReader {
   /// Reads the operation. Throws `malformed`.
   func operation() throws(JSONPatchError) -> JSONPatch.Operation {
     let name = try string("op")
-    guard let kind = JSONPatch.Operation.Kind(rawValue: name) else { throw error("there is no operation '\(name)'") }
+    guard let kind = JSONPatch.Operation.Kind(rawValue: name) else { throw error("'\(name)' is not an operation") }
     let source = kind.hasSource ? try pointer("from") : nil
     let path = try pointer("path")
     guard let operation = JSONPatch.Operation(kind, from: source, path, kind.hasValue ? try value() : nil) else {
@@ -171,7 +171,7 @@ private struct JSONPatchReader {
 
   private func pointer(_ name: String) throws(JSONPatchError) -> JSONPointer {
     let text = try string(name)
-    guard let pointer = JSONPointer(text) else { throw error("'\(name)' is no JSON pointer: '\(text)'") }
+    guard let pointer = JSONPointer(text) else { throw error("'\(name)' is not a JSON pointer: '\(text)'") }
     return pointer
   }
 

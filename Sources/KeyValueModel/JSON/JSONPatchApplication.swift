@@ -66,7 +66,7 @@ struct JSONPatchApplication {
     case .test(let path, let expected):
       try spend(expected.extent.nodes)
       guard try value(at: path).isSameJSON(as: expected) else {
-        throw error(.testFailed, "the value at the location is another one")
+        throw error(.testFailed, "the value at the location is different")
       }
     }
   }
@@ -97,7 +97,7 @@ struct JSONPatchApplication {
     addedBytes += new
     bytes += new - old
     guard bytes <= limits.documentBytes || new <= old else {
-      throw error(.tooManyBytes, "the object becomes larger than it may")
+      throw error(.tooManyBytes, "the object becomes larger than allowed")
     }
     guard addedBytes <= limits.addedBytes else { throw error(.tooManyBytes, "the transaction writes too many bytes") }
   }
@@ -135,7 +135,7 @@ struct JSONPatchApplication {
   }
 
   private func missing(_ token: String) -> JSONPatchError {
-    error(.missingLocation, "there is no '\(token)' where the path leads")
+    error(.missingLocation, "the path leads to '\(token)', which does not exist")
   }
 
   /// The index that a token names in an array. An addition may also name the index after the last element.
@@ -146,7 +146,7 @@ struct JSONPatchApplication {
     case .place(let place) where place < elements.count || (isAddition && place == elements.count): return place
     case .end where isAddition: return elements.count
     case .place, .end, .beyond: throw missing(token)
-    case .invalid: throw error(.invalidIndex, "'\(token)' is no index of an array")
+    case .invalid: throw error(.invalidIndex, "'\(token)' is not an index of an array")
     }
   }
 

@@ -43,7 +43,7 @@ enum StoredJSON: JSONDialect {
     case .object:
       guard parser.isNext("{") else { throw parser.error("a '{' is missing") }
       return try parser.parseObject(mayBeMarked: false)
-    case nil: throw parser.error("'\(name)' marks nothing")
+    case nil: throw parser.error("'\(name)' is not a known mark")
     }
   }
 }
@@ -66,7 +66,7 @@ extension JSONParser where Dialect == StoredJSON {
 
   /// Throws unless the end of the text is reached.
   func expectEnd() throws(JSONError) {
-    guard isAtEnd else { throw error("something follows the value") }
+    guard isAtEnd else { throw error("unexpected text after the value") }
   }
 
   /// Parses a string with its quotation marks.
@@ -87,7 +87,9 @@ extension JSONParser where Dialect == StoredJSON {
   mutating func parseReference() throws(JSONError) -> Reference {
     let start = position
     let text = try parseQuoted()
-    guard let reference = Reference(text) else { throw JSONError(reason: "'\(text)' is no reference", offset: start) }
+    guard let reference = Reference(text) else {
+      throw JSONError(reason: "'\(text)' is not a reference", offset: start)
+    }
     return reference
   }
 

@@ -156,7 +156,7 @@ struct StateTextTests {
       (#"[["Person",["name"],[["a",1,1,5]]]]"#, "'name' must be a string, not a number (byte 30)"),
       (#"[["Person",["name"],[["a",1,1]]]]"#, "a ',' is missing (byte 29)"),
       (#"[["Person",["name"],[["a",1,1,null,1]]]]"#, "a '[' is missing (byte 35)"),
-      (#"[["Person",["name"],[["a",1,1,null]]]]]"#, "something follows the value (byte 38)"),
+      (#"[["Person",["name"],[["a",1,1,null]]]]]"#, "unexpected text after the value (byte 38)"),
       (#"[["Person",["name"],[["a",1,1,null],["a",1,1,null]]]]"#, "Person/a occurs twice (byte 0)"),
     ])
   func refused(text: String, message: String) throws {

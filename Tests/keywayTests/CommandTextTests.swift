@@ -64,9 +64,9 @@ import Testing
         return ""
       } catch { return "\(error)" }
     }
-    let plain = "422 invalid-value: 'first' wants a string and is a number (first)"
+    let plain = "422 invalid-value: 'first' must be a string, not a number (first)"
     let hint = #"first=1 is JSON; the text is written first='"1"'"#
-    let detail = "'first' wants a string and is a number"
+    let detail = "'first' must be a string, not a number"
     #expect(await refusal(detail, ["last=A", "first=1"]) == "\(plain)\nhint: \(hint)")
     #expect(await refusal(detail, [#"{"first":1}"#]) == plain)
     #expect(await refusal("too long", ["first=1"]) == "422 invalid-value: too long (first)")

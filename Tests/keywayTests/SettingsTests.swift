@@ -50,12 +50,12 @@ struct SettingsTests {
       ("port: 8_080", "k.yaml:1: port is \"8_080\", not a whole number"),
       (
         "port: !port 8080",
-        "k.yaml:1:7: the tag !port is unknown; there are !!null, !!bool, !!int, !!float, !!str, "
+        "k.yaml:1:7: the tag !port is unknown; the known tags are !!null, !!bool, !!int, !!float, !!str, "
           + "!!seq, !!map. A text that begins with '!' needs quotation marks"
       ),
       (
         "host: !!set {a: }",
-        "k.yaml:1:7: the tag !!set is unknown; there are !!null, !!bool, !!int, !!float, !!str, "
+        "k.yaml:1:7: the tag !!set is unknown; the known tags are !!null, !!bool, !!int, !!float, !!str, "
           + "!!seq, !!map. A text that begins with '!' needs quotation marks"
       ),
       ("log:\n\tformat: text", "k.yaml:2:1: not YAML: a tab cannot indent a line; use spaces"),

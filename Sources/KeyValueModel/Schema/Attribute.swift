@@ -53,18 +53,18 @@ public struct Attribute: Sendable {
     case (.number, .integer(let integer)): return .number(Double(integer))
     case (.integer, .number):
       guard let integer = value.wholeNumber else {
-        throw Refusal(reason: "wants a whole number of 64 bits and is \(value.json)")
+        throw Refusal(reason: "must be a whole number of 64 bits, not \(value.json)")
       }
       return .integer(integer)
     case (.integer, .rounded):
-      throw Refusal(reason: "wants a whole number of 64 bits and is about \(value.json), but not exactly")
+      throw Refusal(reason: "must be a whole number of 64 bits, not about \(value.json)")
     case (.date, .string(let text)):
       guard RFC3339.isDate(text) else {
         throw Refusal(
-          reason: "wants a date of RFC 3339 such as 2010-03-01 or 2010-03-01T09:30:00Z and is \(value.json)")
+          reason: "must be a date of RFC 3339 such as 2010-03-01 or 2010-03-01T09:30:00Z, not \(value.json)")
       }
       return value
-    default: throw Refusal(reason: "wants \(type.article) and is \(value.kind)")
+    default: throw Refusal(reason: "must be \(type.article), not \(value.kind)")
     }
   }
 
@@ -116,7 +116,7 @@ public struct Attribute: Sendable {
     case (.integer, .string(let text)), (.number, .string(let text)), (.boolean, .string(let text)):
       switch try? Value(json: text) {
       case let meant? where meant.isScalarOfJSON: return try converted(meant)
-      default: throw Refusal(reason: "is \(value.json), which does not say \(type.article)")
+      default: throw Refusal(reason: "is \(value.json), which does not stand for \(type.article)")
       }
     case (.number, .integer(let integer)):
       guard Int64(exactly: Double(integer)) == integer else {

@@ -215,7 +215,7 @@ final class MemberExpression: Hashable, Sendable {
     case .success(nil): return .none
     case .success(let value?):
       if function == .count { return .value(.bool(true)) }
-      guard let value = Value(value, as: nil) else { return .failure("a value is no number that JSON has") }
+      guard let value = Value(value, as: nil) else { return .failure("a value is not a JSON number") }
       return .value(value)
     }
   }

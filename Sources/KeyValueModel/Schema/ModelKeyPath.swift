@@ -158,17 +158,17 @@ private struct KeyPathResolution {
     guard let element = left.type.element else {
       throw ModelError(
         .notACollection,
-        "'\(function.rawValue)' in '\(text)' stands behind '\(left.lastName)', which is no collection", keyPath: text)
+        "'\(function.rawValue)' in '\(text)' follows '\(left.lastName)', which is not a collection", keyPath: text)
     }
     return try path(left, function, element, components[(position + 1)...])
   }
 
   private static func crossing(_ collection: String) -> String {
-    "it goes on behind the collection '\(collection)', which can be read but not observed; an operator can be"
+    "the path goes on behind the collection '\(collection)': it can be read, but observed only with an operator"
   }
 
   private static func following(_ computedList: String) -> String {
-    "it reads the members of the computed list '\(computedList)', which can be read but not followed"
+    "the path reads members of the computed list '\(computedList)': it can be read, but not observed"
   }
 
   // MARK: Keys
@@ -181,13 +181,13 @@ private struct KeyPathResolution {
     for component in components {
       guard case .object(let name) = walk.type.innermost, let owner = schema.entity(named: name) else {
         throw ModelError(
-          .undefinedKey, "'\(component.name)' in '\(text)' stands behind a value that has no keys", keyPath: text)
+          .undefinedKey, "'\(component.name)' in '\(text)' follows a value that has no keys", keyPath: text)
       }
       guard let index = owner.indexOfKey(component.name) else {
         throw ModelError(.undefinedKey, owner.undefined(component.name), keyPath: text)
       }
       guard let type = schema.type(of: owner.keys[index]) else {
-        throw ModelError(.undefinedKey, "'\(component.name)' of \(owner.name) cannot be worked out", keyPath: text)
+        throw ModelError(.undefinedKey, "'\(component.name)' of \(owner.name) cannot be resolved", keyPath: text)
       }
       if walk.type.element != nil {
         if walk.crossed == nil { walk.crossed = walk.lastName }
@@ -203,7 +203,7 @@ private struct KeyPathResolution {
   }
 
   private func undefinedBehindList(_ name: String) -> ModelError {
-    ModelError(.undefinedKey, "'\(name)' in '\(text)' stands behind a computed list, which has no keys", keyPath: text)
+    ModelError(.undefinedKey, "'\(name)' in '\(text)' follows a computed list, which has no keys", keyPath: text)
   }
 
   // MARK: Operators
@@ -259,7 +259,7 @@ private struct KeyPathResolution {
     case .unionOfArrays, .distinctUnionOfArrays:
       guard let element = type.element else {
         throw ModelError(
-          .notACollection, "'\(function.rawValue)' in '\(text)' wants a collection of each member", keyPath: text)
+          .notACollection, "'\(function.rawValue)' in '\(text)' needs a collection in each member", keyPath: text)
       }
       return .list(element)
     }
@@ -268,7 +268,7 @@ private struct KeyPathResolution {
   private func refusal(_ function: CollectionOperator, _ wanted: String, _ found: ValueType) -> ModelError {
     ModelError(
       .invalidValue,
-      "'\(function.rawValue)' in '\(text)' takes \(wanted), and what stands behind it is \(found.article)",
+      "'\(function.rawValue)' in '\(text)' takes \(wanted), but is applied to \(found.article)",
       keyPath: text)
   }
 }
@@ -296,12 +296,12 @@ enum KeyPathGrammar {
     for name in names {
       if name.hasPrefix("@") {
         guard let function = CollectionOperator(rawValue: String(name)) else {
-          throw malformed("'\(name)' is no collection operator")
+          throw malformed("'\(name)' is not a collection operator")
         }
         guard components.allSatisfy({ $0.function == nil }) else { throw malformed("'\(text)' has two operators") }
         components.append(Component(name: String(name), function: function))
       } else {
-        guard isKey(name) else { throw malformed("'\(name)' in '\(text)' is no key") }
+        guard isKey(name) else { throw malformed("'\(name)' in '\(text)' is not a key") }
         components.append(Component(name: String(name), function: nil))
       }
     }
@@ -316,8 +316,8 @@ enum KeyPathGrammar {
     let name = components[position].name
     guard position > 0 else { throw malformed("'\(name)' has no collection before it") }
     let isLast = position == components.count - 1
-    if name == "@count", !isLast { throw malformed("'@count' takes nothing behind it") }
-    if name != "@count", isLast { throw malformed("'\(name)' wants a key path behind it") }
+    if name == "@count", !isLast { throw malformed("nothing may follow '@count'") }
+    if name != "@count", isLast { throw malformed("'\(name)' needs a key path after it") }
   }
 
   /// Returns true if `name` matches `[A-Za-z_][A-Za-z0-9_]*`.

@@ -64,7 +64,7 @@ public struct Schema: Sendable {
 
   /// The message for an unknown entity, with the nearest entity name as a hint.
   package func unknown(_ name: String) -> String {
-    "there is no entity '\(name)'\(NearestName.hint(for: name, among: entities.map(\.name)))"
+    "the schema has no entity '\(name)'\(NearestName.hint(for: name, among: entities.map(\.name)))"
   }
 
   /// The entity and all entities that extend it, in the order of the file.

@@ -104,7 +104,7 @@ extension SchemaCompiler {
       let hint = NearestName.hint(for: parent.content, among: declarations.map(\.name.content))
       report(
         parent.mark,
-        isDeclared ? "'\(parent.content)' extends itself" : "there is no entity '\(parent.content)'\(hint)")
+        isDeclared ? "'\(parent.content)' extends itself" : "the schema has no entity '\(parent.content)'\(hint)")
     }
     return declarations.compactMap { byName[$0.name.content] }
   }
@@ -125,7 +125,7 @@ extension SchemaCompiler {
     let position = draft.keys.firstIndex { $0.name == name }
     if let position {
       guard case .computed = draft.keys[position].kind, case .computed = declaration.kind else {
-        report(declaration.name.mark, "'\(name)' is inherited; only a computed key can be declared anew, as computed")
+        report(declaration.name.mark, "'\(name)' is inherited; only a computed key can be redeclared, as computed")
         return
       }
     }
@@ -437,8 +437,8 @@ extension SchemaCompiler {
         for (key, inverse) in schema.unguardedKeys(in: rule.reads, of: entity) {
           warn(
             text.mark,
-            "access: the rule '\(action)' reads '\(key)', and writes that set its inverse '\(inverse)' change that "
-              + "without asking the 'update' rule here; read '\(inverse)' instead, or restrict who may set it")
+            "access: the rule '\(action)' reads '\(key)', and writes that set its inverse '\(inverse)' change it "
+              + "without checking the 'update' rule here; read '\(inverse)' instead, or restrict who may set it")
         }
       }
     }
@@ -470,7 +470,7 @@ extension SchemaCompiler {
         continue
       }
       if let update = declared.update, entity.keys[key].storage == nil {
-        report(update.mark, "access: '\(name.content)' is computed, so that there is nothing to update")
+        report(update.mark, "access: '\(name.content)' is computed and cannot be updated")
       }
       if let inverse = declared.inverse, schema.farSide(of: entity.keys[key]) != .mutual {
         report(

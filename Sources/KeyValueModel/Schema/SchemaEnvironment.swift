@@ -50,12 +50,12 @@ extension SchemaEnvironment {
 
   private func mistake(comparingObjectsOf entity: String, with literal: ExpressionValue) -> String? {
     guard case .string(let text) = literal else { return nil }
-    guard let reference = Reference(text) else { return "\(Self.shown(text)) is no reference such as \(entity)/1" }
+    guard let reference = Reference(text) else { return "\(Self.shown(text)) is not a reference such as \(entity)/1" }
     guard let found = schema.entity(of: reference) else {
       let hint = NearestName.hint(for: reference.entity, among: schema.entities.map(\.name))
-      return "there is no entity '\(reference.entity)'\(hint)"
+      return "the schema has no entity '\(reference.entity)'\(hint)"
     }
-    return found.isKind(of: entity) ? nil : "\(Self.shown(text)) is no \(entity), which stands on the other side"
+    return found.isKind(of: entity) ? nil : "\(Self.shown(text)) is not an object of \(entity), as the other side is"
   }
 
   private func mistake(inKey name: String, of entity: String, _ literal: ExpressionValue) -> String? {

@@ -19,7 +19,7 @@ struct SchemaReader {
       return []
     }
     guard let root, let top = mapping(root, "a schema file") else {
-      if root == nil { problems.append(.init(line: 1, column: 1, message: "the file is empty; it wants 'entities:'")) }
+      if root == nil { problems.append(.init(line: 1, column: 1, message: "the file is empty; it needs 'entities:'")) }
       return []
     }
     var declarations: [EntityDeclaration] = []
@@ -35,7 +35,7 @@ struct SchemaReader {
       guard let entities = mapping(value, "'entities'") else { continue }
       for (name, body) in entities { readEntity(name, body).map { declarations.append($0) } }
     }
-    if top["entities"] == nil { report(root, "a schema file wants 'entities:'") }
+    if top["entities"] == nil { report(root, "a schema file needs 'entities:'") }
     return declarations
   }
 
@@ -67,7 +67,7 @@ struct SchemaReader {
       return nil
     }
     guard !AccessRule.reservedNames.contains(text) else {
-      report(name, "no key is called '\(text)': rules have that name for something else")
+      report(name, "a key cannot be called '\(text)': rules use this name for something else")
       return nil
     }
     guard let words = mapping(definition, "the key '\(text)'") else { return nil }
@@ -128,7 +128,7 @@ extension SchemaReader {
 
   private mutating func mapping(_ node: Node, _ what: String) -> Node.Mapping? {
     guard case .mapping(let mapping) = node else {
-      report(node, "\(what) wants names with values")
+      report(node, "\(what) must be a mapping of names to values")
       return nil
     }
     return mapping
@@ -136,7 +136,7 @@ extension SchemaReader {
 
   fileprivate mutating func string(_ node: Node, _ what: String) -> Located<String>? {
     guard case .scalar(let scalar) = node else {
-      report(node, "\(what) wants a text")
+      report(node, "\(what) must be a text")
       return nil
     }
     return Located(content: scalar.string, mark: mark(node))
@@ -145,7 +145,7 @@ extension SchemaReader {
   /// Returns a text that is parsed further, with its place: after the opening quotation mark if it has one.
   fileprivate mutating func text(_ node: Node, _ what: String) -> LocatedText? {
     guard case .scalar(let scalar) = node else {
-      report(node, "\(what) wants a text")
+      report(node, "\(what) must be a text")
       return nil
     }
     let place = mark(node)
@@ -160,7 +160,7 @@ extension SchemaReader {
 
   private mutating func strings(_ node: Node, _ what: String) -> [Located<String>]? {
     guard case .sequence(let sequence) = node else {
-      report(node, "\(what) wants a list")
+      report(node, "\(what) must be a list")
       return nil
     }
     return sequence.compactMap { string($0, what) }
@@ -168,7 +168,7 @@ extension SchemaReader {
 
   fileprivate mutating func boolean(_ node: Node, _ what: String) -> Bool? {
     guard let value = node.bool else {
-      report(node, "\(what) is true or false")
+      report(node, "\(what) must be true or false")
       return nil
     }
     return value
@@ -178,7 +178,7 @@ extension SchemaReader {
     guard case .scalar(let scalar) = node, case .integer(let number) = YAMLScalar(scalar),
       let value = Int(exactly: number), value >= 0
     else {
-      report(node, "\(what) wants a whole number from 0")
+      report(node, "\(what) must be a whole number of at least 0")
       return nil
     }
     return value
@@ -199,7 +199,7 @@ extension SchemaReader {
       Self.otherNames[text.lowercased()].flatMap { words.contains($0) ? "; did you mean '\($0)'?" : nil }
         ?? NearestName.hint(for: text, among: words)
     }
-    report(node, "\(what) is one of \(words.joined(separator: ", "))\(hint ?? "")")
+    report(node, "\(what) must be one of \(words.joined(separator: ", "))\(hint ?? "")")
     return nil
   }
 }
@@ -221,11 +221,11 @@ private struct KeyReader {
   func read(reportingTo reader: inout SchemaReader) -> KeyDeclaration? {
     let sorts = ["toOne", "toMany", "computed"].filter { words[$0] != nil }
     guard sorts.count < 2 else {
-      reader.report(name.mark, "'\(name.content)' is either \(sorts.joined(separator: " or "))")
+      reader.report(name.mark, "'\(name.content)' must be either \(sorts.joined(separator: " or "))")
       return nil
     }
     guard !sorts.isEmpty || words["type"] != nil else {
-      reader.report(name.mark, "'\(name.content)' wants a type, a toOne, a toMany or a computed")
+      reader.report(name.mark, "'\(name.content)' needs a type, a toOne, a toMany or a computed")
       return nil
     }
     let notifying: Key.Notifying = words["notifies"].flatMap { reader.word($0, "'notifies'") } ?? .always
@@ -239,7 +239,7 @@ private struct KeyReader {
   private func checkWords(_ allowed: Set<String>, _ reader: inout SchemaReader) {
     for (word, _) in words where !allowed.contains(word.string ?? "") {
       let list = allowed.sorted().joined(separator: ", ")
-      reader.report(word, "'\(word.string ?? "?")' does not go with '\(name.content)'; it may have \(list)")
+      reader.report(word, "'\(word.string ?? "?")' is not allowed for '\(name.content)'; it may have \(list)")
     }
   }
 
@@ -332,12 +332,12 @@ private struct AttributeReader {
     for word in ["minimum", "maximum"] {
       guard let node = words[word] else { continue }
       guard type == .integer || type == .number else {
-        reader.report(node, "'\(word)' goes with integer and number")
+        reader.report(node, "'\(word)' is only for integer and number")
         continue
       }
       guard let value = value(node, &reader) else { continue }
       guard let bound = try? Attribute(type: type).accepting(value) else {
-        reader.report(node, "'\(word)' wants \(type.article)")
+        reader.report(node, "'\(word)' must be \(type.article)")
         continue
       }
       if word == "minimum" { attribute.minimum = bound } else { attribute.maximum = bound }
@@ -345,34 +345,34 @@ private struct AttributeReader {
     if let minimum = attribute.minimum, let maximum = attribute.maximum, Attribute.isLess(maximum, minimum),
       let node = words["maximum"]
     {
-      reader.report(node, "the maximum is under the minimum")
+      reader.report(node, "the maximum is less than the minimum")
     }
   }
 
   private func readText(into attribute: inout Attribute, _ reader: inout SchemaReader) {
     for word in ["minLength", "maxLength", "pattern"] {
       guard let node = words[word], type != .string else { continue }
-      reader.report(node, "'\(word)' goes with string")
+      reader.report(node, "'\(word)' is only for string")
     }
     attribute.minLength = words["minLength"].flatMap { reader.length($0, "'minLength'") }
     attribute.maxLength = words["maxLength"].flatMap { reader.length($0, "'maxLength'") }
     if let minLength = attribute.minLength, let maxLength = attribute.maxLength, maxLength < minLength,
       let node = words["maxLength"]
     {
-      reader.report(node, "maxLength is under minLength")
+      reader.report(node, "maxLength is less than minLength")
     }
     if let node = words["pattern"], let text = reader.string(node, "'pattern'") {
       do throws(RegexError) {
         attribute.pattern = try Pattern(text.content)
       } catch {
-        reader.report(node, "'pattern' is no regular expression: \(error.message)")
+        reader.report(node, "'pattern' is not a regular expression: \(error.message)")
       }
     }
   }
 
   private func readEnum(_ node: Node, _ attribute: Attribute, _ reader: inout SchemaReader) -> [Value]? {
     guard case .sequence(let sequence) = node, !sequence.isEmpty else {
-      reader.report(node, "'enum' wants a list of at least one value")
+      reader.report(node, "'enum' must be a list of at least one value")
       return nil
     }
     var values: [Value] = []
@@ -404,7 +404,7 @@ private struct AttributeReader {
       }
       return .object(object)
     case .alias:
-      reader.report(node, "an alias cannot stand here")
+      reader.report(node, "an alias is not allowed here")
       return nil
     }
   }

@@ -40,7 +40,7 @@ package enum YAMLDocument {
     case .mapping(let mapping):
       var object = JSONObject()
       for (name, member) in mapping {
-        guard case .scalar(let scalar) = name else { throw YAMLMistake(place(of: name), "a name has to be a text") }
+        guard case .scalar(let scalar) = name else { throw YAMLMistake(place(of: name), "a name must be a text") }
         object[scalar.string] = try value(member)
       }
       return .object(object)
@@ -80,7 +80,7 @@ package enum YAMLDocument {
     let written = name.hasPrefix(prefix) ? "!!" + name.dropFirst(prefix.count) : name
     throw YAMLMistake(
       place(of: node),
-      "the tag \(written) is unknown; there are \(coreTags.map { "!!" + $0 }.joined(separator: ", ")). "
+      "the tag \(written) is unknown; the known tags are \(coreTags.map { "!!" + $0 }.joined(separator: ", ")). "
         + "A text that begins with '!' needs quotation marks")
   }
 
@@ -121,15 +121,15 @@ package enum YAMLDocument {
       words = "a text cannot begin with '\(scalar.map(String.init) ?? "?")'; put it in quotation marks"
     case "mapping values are not allowed in this context":
       words =
-        "a ':' cannot stand here; a text with ': ' in it needs quotation marks, a name begins in the column of its "
+        "a ':' is not allowed here; a text with ': ' in it needs quotation marks, a name begins in the column of its "
         + "neighbours, and the line above may lack its ':'"
     case "block sequence entries are not allowed in this context":
       words =
-        "a '-' cannot stand here; a list begins on a line of its own, and a text that begins with '- ' needs "
+        "a '-' is not allowed here; a list begins on a line of its own, and a text that begins with '- ' needs "
         + "quotation marks"
     case "could not find expected ':'":
       // The parser notices the mistake lines later than the name that has it.
-      return YAMLMistake(start ?? place, "not YAML: a ':' is missing behind this name")
+      return YAMLMistake(start ?? place, "not YAML: a ':' is missing after this name")
     case "found unexpected end of stream", "found unexpected document indicator":
       return YAMLMistake(start ?? place, "not YAML: the quotation mark that opens here is not closed")
     case "found unknown escape character":
@@ -141,8 +141,8 @@ package enum YAMLDocument {
     case "did not find expected key", "did not find expected '-' indicator":
       words =
         text.isFirst(place)
-        ? "this line is indented like none in the part\(beginning) to which it belongs"
-        : "nothing may follow here; a quotation mark within a text between such is written twice"
+        ? "the indentation of this line matches no line of the part\(beginning) to which it belongs"
+        : "nothing may follow here; a quotation mark within a quoted text is written twice"
     case "did not find expected <document start>": words = "nothing may follow here; check the indentation and brackets"
     case "did not find expected node content":
       words = scalar == nil ? "the text ends too early; a '[' or '{' is not closed" : "a value is missing here"
@@ -150,7 +150,7 @@ package enum YAMLDocument {
       words = "the tag is unknown; a text that begins with '!' needs quotation marks"
     case "found undefined alias":
       words = "no '&' above has this name; a text that begins with '*' needs quotation marks"
-    case "but found another document": words = "a second document begins here; the file may have one"
+    case "but found another document": words = "a second document begins here; the file may have only one"
     default: words = problem
     }
     return YAMLMistake(place, "not YAML: \(words)")
@@ -271,7 +271,7 @@ package enum YAMLScalar: Hashable, Sendable {
     switch (tag, self) {
     case (_, .refused), ("null", .null), ("bool", .bool), ("int", .integer), ("float", .number): break
     case ("float", .integer(let integer)): self = .number(.number(Double(integer)))
-    default: self = .refused("'\(scalar.string)' is not what the tag !!\(tag) says")
+    default: self = .refused("'\(scalar.string)' does not fit the tag !!\(tag)")
     }
   }
 

@@ -233,7 +233,7 @@ struct MemberReader {
     guard case .object(let body) = value, let destination else { return .value(value) }
     guard let name = body["@ref"] else {
       guard let reference = Reference(entity: destination, id: makeID()) else {
-        throw ModelError(.unknownEntity, "there is no entity '\(destination)'")
+        throw ModelError(.unknownEntity, "the schema has no entity '\(destination)'")
       }
       return .object(reference, body)
     }

@@ -217,7 +217,7 @@ struct OperationReader {
     guard members["object"] == nil else { throw ModelError(.invalidValue, "a create has object or entity, not both") }
     let entity = try string("entity")
     guard let reference = Reference(entity: entity, id: makeID()) else {
-      throw ModelError(.unknownEntity, "there is no entity '\(entity)'")
+      throw ModelError(.unknownEntity, "the schema has no entity '\(entity)'")
     }
     return reference
   }

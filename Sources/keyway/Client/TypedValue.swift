@@ -27,7 +27,7 @@ enum TypedValue {
   ) async throws -> Result {
     do {
       return try await body()
-    } catch let problem as Problem where problem.detail?.contains("wants a string and is") == true {
+    } catch let problem as Problem where problem.detail?.contains("must be a string, not") == true {
       guard let (prefix, text) = typed(problem.keyPath) else { throw problem }
       throw CommandFailure("\(problem)\nhint: \(prefix)\(text) is JSON; the text is written \(prefix)\(quoted(text))")
     }

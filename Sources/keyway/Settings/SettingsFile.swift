@@ -45,7 +45,7 @@ struct SettingsFile {
 
   private mutating func read(_ mapping: Node.Mapping, prefix: String) throws(SettingsError) {
     for (key, value) in mapping {
-      guard case .scalar(let scalar) = key else { throw error(at: key, "a name has to be a text") }
+      guard case .scalar(let scalar) = key else { throw error(at: key, "a name must be a text") }
       let full = prefix + scalar.string
       if case .mapping(let inner) = value, Settings.setting(named: full) == nil {
         // An unknown group is named as a whole, rather than by its first entry.

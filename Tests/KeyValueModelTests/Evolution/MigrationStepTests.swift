@@ -67,7 +67,7 @@ struct MigrationStepTests {
       (["convert A.gone"], "step 'convert A.gone': the new schema has no stored key 'gone' in A"),
       (["fill A.z 1"], "step 'fill A.z 1': the new schema has no stored key 'z' in A"),
       (["fill C.z 1"], "step 'fill C.z 1': the new schema has no entity 'C'"),
-      (["fill A.x 1"], "step 'fill A.x 1': the value wants a string and is a number"),
+      (["fill A.x 1"], "step 'fill A.x 1': the value must be a string, not a number"),
       (["fill A.c 1"], "step 'fill A.c 1': the new schema has no stored key 'c' in A"),
       (["fill A.m 1"], "step 'fill A.m 1': the value cannot be filled in: 'm' is a collection, which is never null"),
       (["fill A.b \"A/1\""], "step 'fill A.b \"A/1\"': the value is not a reference to B"),

@@ -130,8 +130,8 @@ struct MigrationTests {
         new: "A: {keys: {x: {type: integer}}}",
         data: ["A/1 {\"x\":\"12\"}", "A/2 {\"x\":\"many\"}", "A/3 {\"x\":\"1.5\"}"], steps: ["convert A.x"],
         result: [
-          "A.x: has values that cannot be converted (2 objects: A/2 is \"many\", which does not say an integer; "
-            + "A/3 wants a whole number of 64 bits and is 1.5); `convert A.x or null`"
+          "A.x: has values that cannot be converted (2 objects: A/2 is \"many\", which does not stand for an integer; "
+            + "A/3 must be a whole number of 64 bits, not 1.5); `convert A.x or null`"
         ]),
       Case(
         name: "what cannot be converted becomes something else", old: "A: {keys: {x: {type: string}}}",

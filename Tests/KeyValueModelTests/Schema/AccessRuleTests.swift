@@ -41,7 +41,7 @@ import Testing
       ("access: { rea: 'true' }", 1, 11, "'rea'"), ("access: { read: '1 + 1' }", 1, 18, "true or false"),
       ("access: { read: 'identity.sub ==' }", 1, 33, ""),
       ("access: { keys: { x: { read: 'true' } } }", 1, 11, "'keys'"),
-      ("access: 5", 1, 9, "names with values"),
+      ("access: 5", 1, 9, "a mapping of names"),
     ])
   func mistakes(access: String, line: Int, column: Int, word: String) throws {
     let error = try #require(throws: SchemaError.self) { try schema(access) }

@@ -8,11 +8,11 @@ struct SchemaStructureMistakesTests {
   @Test(
     "Relationships and inverses",
     arguments: [
-      Mistake("there is no entity 'B'", key: "b: {toOne: ¶B}"),
+      Mistake("the schema has no entity 'B'", key: "b: {toOne: ¶B}"),
       .init("A has no key 'c'", key: "b: {toOne: A, inverse: ¶c}"),
-      .init("'delete' is one of nullify, cascade, deny", key: "b: {toOne: A, delete: ¶destroy}"),
-      .init("'toOne' wants a text", key: "b: {toOne: ¶[A]}"),
-      .init("'inverse' wants a text", key: "b: {toOne: A, inverse: ¶[b]}"),
+      .init("'delete' must be one of nullify, cascade, deny", key: "b: {toOne: A, delete: ¶destroy}"),
+      .init("'toOne' must be a text", key: "b: {toOne: ¶[A]}"),
+      .init("'inverse' must be a text", key: "b: {toOne: A, inverse: ¶[b]}"),
       .init(
         "A.c must be a toOne or toMany A whose inverse is 'b'",
         key: "b: {toOne: A, inverse: ¶c}\n      c: {type: string}"),
@@ -28,10 +28,10 @@ struct SchemaStructureMistakesTests {
           A: {keys: {b: {toOne: B, inverse: ¶a}}}
           B: {keys: {a: {toOne: A, inverse: c}}}
         """, count: 2),
-      .init("there is no entity 'B'; a collection of values has one of string, integer", key: "b: {toMany: ¶B}"),
-      .init("there is no entity 'text'", key: "b: {toMany: ¶text, inverse: c}"),
+      .init("the schema has no entity 'B'; a collection of values has one of string, integer", key: "b: {toMany: ¶B}"),
+      .init("the schema has no entity 'text'", key: "b: {toMany: ¶text, inverse: c}"),
       .init("A has no key 'c'", key: "b: {toMany: A, inverse: ¶c}"),
-      .init("'delete' is one of nullify, cascade, deny", key: "b: {toMany: A, delete: ¶destroy}"),
+      .init("'delete' must be one of nullify, cascade, deny", key: "b: {toMany: A, delete: ¶destroy}"),
       .init(
         "A.c must be a toOne or toMany A whose inverse is 'b'", key: "b: {toMany: A, inverse: ¶c}\n      c: {toMany: A}"
       ),
@@ -72,8 +72,8 @@ struct SchemaStructureMistakesTests {
     "Computed keys that lead nowhere",
     arguments: [
       Mistake("A has no key 'y'", key: "x: {computed: ¶y}"),
-      .init("stands behind a value that has no keys", key: "x: {computed: ¶y.z}\n      y: {type: json}"),
-      .init("stands behind 'y', which is no collection", key: "x: {computed: ¶y.@sum.z}\n      y: {toOne: A}"),
+      .init("follows a value that has no keys", key: "x: {computed: ¶y.z}\n      y: {type: json}"),
+      .init("follows 'y', which is not a collection", key: "x: {computed: ¶y.@sum.z}\n      y: {toOne: A}"),
       .init(
         "'x' is declared as string, but 'y' is an integer",
         key: "¶x: {type: string, computed: y}\n      y: {type: integer}"),

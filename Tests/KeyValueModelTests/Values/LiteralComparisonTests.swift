@@ -75,10 +75,10 @@ struct LiteralComparisonTests {
       ("int(depth) == 18446744073709551615u", "1:15: a whole number is never 18446744073709551615u"),
       ("uint(size) == -1", "1:15: a whole number is never -1"),
       ("tags.map(t, size(t)).exists(n, n == 0.1)", "1:37: a whole number is never 0.1"),
-      ("owner == 'Person'", "1:10: 'Person' is no reference such as Person/1"),
-      ("owner != 'Port/1'", "1:10: 'Port/1' is no Person, which stands on the other side"),
-      ("owner.next == 'Persn/1'", "1:15: there is no entity 'Persn'; did you mean 'Person'?"),
-      ("this == 'Person/1'", "1:9: 'Person/1' is no Port, which stands on the other side"),
+      ("owner == 'Person'", "1:10: 'Person' is not a reference such as Person/1"),
+      ("owner != 'Port/1'", "1:10: 'Port/1' is not an object of Person, as the other side is"),
+      ("owner.next == 'Persn/1'", "1:15: the schema has no entity 'Persn'; did you mean 'Person'?"),
+      ("this == 'Person/1'", "1:9: 'Person/1' is not an object of Port, as the other side is"),
       (
         "owner.ports.exists(p, p.state == 'opne')",
         "1:34: 'state' is never 'opne': its enum has \"open\", \"shut\"; did you mean 'open'?"
@@ -166,16 +166,18 @@ struct LiteralComparisonTests {
       .init("one of string, integer, number, boolean, date, json; did you mean 'boolean'?", key: "x: {type: ¶bool}"))
     try SchemaMistakesTests.check(.init("; did you mean 'integer'?", key: "x: {type: ¶int}"))
     try SchemaMistakesTests.check(.init("; did you mean 'number'?", key: "x: {type: ¶numbr}"))
-    try SchemaMistakesTests.check(.init("there is no entity 'a'; did you mean 'A'?", key: "x: {toOne: ¶a}"))
+    try SchemaMistakesTests.check(.init("the schema has no entity 'a'; did you mean 'A'?", key: "x: {toOne: ¶a}"))
   }
 
   @Test("A name that is misspelt is answered with the nearest")
   func names() throws {
     let schema = try Schema(yaml: Self.yaml)
-    #expect(throws: ModelError(.unknownEntity, "there is no entity 'Prot'; did you mean 'Port'?")) {
+    #expect(throws: ModelError(.unknownEntity, "the schema has no entity 'Prot'; did you mean 'Port'?")) {
       try schema.requireEntity("Prot")
     }
-    #expect(throws: ModelError(.unknownEntity, "there is no entity 'Harbour'")) { try schema.requireEntity("Harbour") }
+    #expect(throws: ModelError(.unknownEntity, "the schema has no entity 'Harbour'")) {
+      try schema.requireEntity("Harbour")
+    }
     let port = try schema.requireEntity("Port")
     #expect(throws: ModelError(.undefinedKey, "Port has no key 'sise'; did you mean 'size'?", keyPath: "sise")) {
       try schema.resolve("sise", from: port)

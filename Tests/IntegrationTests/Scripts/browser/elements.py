@@ -110,7 +110,7 @@ class Elements:
         run = self.driver.execute_script
         self.driver.get_log("browser")
         no_key = "Item has no key 'nme'; did you mean 'name'?"
-        no_entity = "there is no entity 'Itm'; did you mean 'Item'?"
+        no_entity = "the schema has no entity 'Itm'; did you mean 'Item'?"
         list_of = "<template><p data-key=name></p></template></keyway-list>"
         for html, detail, mend in [
             ("<keyway-list entity=Itm>" + list_of, no_entity, "entity=Item"),

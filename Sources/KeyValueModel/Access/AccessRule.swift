@@ -47,7 +47,7 @@ package final class AccessRule: Sendable {
     }
     guard expression.type == .bool || expression.type == .dyn else {
       throw KeyExpression.Mistake(
-        line: 1, column: 1, message: "a rule is true or false, and this is \(ValueType(expression.type).article)")
+        line: 1, column: 1, message: "a rule must be true or false, not \(ValueType(expression.type).article)")
     }
     self.text = text
     reads = KeyTree(expression.reads, of: entity, in: schema)

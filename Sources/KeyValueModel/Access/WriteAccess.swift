@@ -475,7 +475,7 @@ struct WriteInquiry {
   /// Returns an error of the model without what it reveals about other objects.
   static func guarded(_ error: ModelError) -> ModelError {
     guard error.code == .deleteDenied else { return error }
-    var guarded = ModelError(.deleteDenied, "something that refers to it forbids that it is deleted")
+    var guarded = ModelError(.deleteDenied, "it cannot be deleted: a relationship with another object forbids that")
     (guarded.object, guarded.operation) = (error.object, error.operation)
     return guarded
   }
@@ -483,7 +483,7 @@ struct WriteInquiry {
   private static func forbidden(_ reference: Reference, _ cause: Cause) -> ModelError {
     guard cause.shown != reference else { return forbidden("update", reference, cause.operation) }
     return ModelError(
-      .forbidden, "no rule lets you change the other side of a relationship as this would", object: cause.shown,
+      .forbidden, "no rule lets you make this change to the other side of the relationship", object: cause.shown,
       operation: cause.operation)
   }
 

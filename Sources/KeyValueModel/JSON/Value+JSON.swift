@@ -40,7 +40,7 @@ extension Value {
   }
 
   /// Returns true if both values are the same JSON, except for the order of the members of objects: whole numbers count
-  /// alike as integers and as doubles, and zeros must have the same sign.
+  /// alike as integers and as doubles, and zeros must have the same sign. A reference and a string are never alike.
   package func isWrittenAlike(_ other: Value) -> Bool {
     switch (self, other) {
     case (.number(let left), .number(let right)), (.rounded(let left), .rounded(let right)),

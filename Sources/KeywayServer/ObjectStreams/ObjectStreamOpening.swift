@@ -4,9 +4,9 @@ import KeyValueObserving
 import Store
 import Support
 
-/// The opening of a stream of one object, from the present state or from where an earlier stream ended.
+/// Opens a stream of one object, from the present state or from where an earlier stream ended.
 struct ObjectStreamOpening: StreamOpening {
-  /// What streams were sent that resumed, by what they asked for and where they resumed.
+  /// The replays sent to resumed streams, by topic and by the revision from which they resumed.
   typealias ReplayCache = Locked<BoundedCache<ObjectReplay.Key, ObjectReplay>>
 
   private let request: ObjectStreamRequest
@@ -14,24 +14,25 @@ struct ObjectStreamOpening: StreamOpening {
   private let key: ObjectTopic.Key
   private let services: StreamServices
   private let replays: ReplayCache
-  /// The revision to go on from; nil where the stream begins with the present state.
+  /// The revision to resume from, or nil if the stream begins with the present state.
   private let after: Revision?
-  /// The objects that the observed values were read through a moment ago, all of which were there; nil where that is
-  /// not known or some were not.
+  /// The objects that the observed values were read through a moment ago. Nil if that is not known, or if one of the
+  /// objects did not exist.
   private var objects: Set<Reference>?
   private var replay: ObjectReplay?
-  /// The most steps that the first values may take.
+  /// The maximum number of steps to evaluate the first values.
   private let steps: Int
-  /// The first values, where the stream begins with the present state and they take work.
+  /// The first values, if the stream begins with the present state and they take work to evaluate.
   private var values: ObservedValues?
-  /// The collections that are read through.
+  /// The collections that the observations read through.
   private var following = CollectionFollowing()
-  /// True if the values are those of the present, or none are needed.
+  /// True if the values are those of the present state, or if no values are needed.
   private var isCurrent = false
-  /// True if all that was missed would be too much to send.
+  /// True if the missed events are too long to send.
   private var hasOverflowed = false
 
-  /// Throws what is wrong with the request. The first values may take `steps`.
+  /// Creates the opening for a request. Evaluating the first values may take up to `steps` steps. Throws a problem if
+  /// the request is invalid.
   init(
     _ request: ObjectStreamRequest, _ snapshot: Snapshot, _ services: StreamServices, _ replays: ReplayCache,
     steps: Int
@@ -51,7 +52,8 @@ struct ObjectStreamOpening: StreamOpening {
     if after != nil { objects = observations.objects(in: snapshot.state) }
   }
 
-  /// Follows the collections that are read through, before the stream is opened. Throws `too-many-steps`.
+  /// Follows the collections that the observations read through. Call this before the stream is opened. Throws
+  /// `too-many-steps`.
   mutating func follow(in store: Store) throws(Problem) {
     do throws(ModelError) {
       try following.follow(observations, in: store, steps: steps)
@@ -72,7 +74,7 @@ struct ObjectStreamOpening: StreamOpening {
     return isCurrent
   }
 
-  /// True if the first values are known, or can be read while writers wait.
+  /// Returns true if the first values are known, or can be read while writers wait.
   private mutating func areCurrent(_ publication: borrowing Publication) -> Bool {
     let snapshot = publication.snapshot
     let isPlain = observations.allSatisfy { $0.isPlain(in: snapshot.state) }
@@ -92,7 +94,7 @@ struct ObjectStreamOpening: StreamOpening {
       return self.values = values
     }
     if replay == nil { replay = replays.withLock { $0.take(replayKey) } }
-    // One that cannot be brought up any more is of no use.
+    // A replay that can no longer be brought up to date is useless.
     if let known = replay?.revision, known < history.snapshot.oldestResumable { replay = nil }
     let limits = store.limits
     if replay == nil, let missed = store.missed(after: after, history) {
@@ -152,22 +154,22 @@ struct ObjectStreamOpening: StreamOpening {
     }
   }
 
-  /// Throws what opening the stream would throw; opens nothing.
+  /// Throws what opening the stream would throw, without opening it.
   mutating func check(_ publication: borrowing Publication) throws(Problem) {
     let topic = ObjectTopic(key: key, observer: ObserverID(0), observations: observations, services: services)
     _ = try beginning(of: topic, publication)
   }
 
-  /// The text that a stream is sent before anything new happens.
+  /// The text sent to a stream before any new event.
   private struct Beginning {
     var text: EventBuffer
-    /// True if it ends with the object's end.
+    /// True if the text ends with the deletion of the object.
     var isOver = false
-    /// True if the state is still to be sent.
+    /// True if the state has yet to be sent.
     var isOwed = false
   }
 
-  /// What the stream is sent before anything new happens. Throws `unknown-object`.
+  /// Returns the text sent to the stream before any new event. Throws `unknown-object`.
   private mutating func beginning(
     of topic: ObjectTopic, _ publication: borrowing Publication
   ) throws(Problem) -> Beginning {
@@ -179,7 +181,7 @@ struct ObjectStreamOpening: StreamOpening {
       if let objects, publication.isUntouched(objects, after: revision),
         snapshot.state.isThere(request.object, for: request.viewer)
       {
-        // What was not touched is now what it was then: there is nothing to send.
+        // The untouched objects are as they were at that revision: there is nothing to send.
         text.append(EventEncoder.emptyBlock)
         return Beginning(text: text)
       }
@@ -208,7 +210,8 @@ struct ObjectStreamOpening: StreamOpening {
     return Beginning(text: text)
   }
 
-  /// What a stream was sent after `revision`; nil where the object did not exist then, or that is not known any more.
+  /// Returns the replay of the events after `revision`. Nil if the object did not exist then, or if the history no
+  /// longer reaches back that far.
   private mutating func replay(after revision: Revision, _ publication: borrowing Publication) -> ObjectReplay? {
     let snapshot = publication.snapshot
     let limits = publication.limits
@@ -223,7 +226,8 @@ struct ObjectStreamOpening: StreamOpening {
 }
 
 extension [Observation] {
-  /// The objects that the observed values are read through; nil where one is not there, or not for who observes it.
+  /// Returns the objects that the observed values are read through. Nil if one of them does not exist, or if its
+  /// observer may not read it.
   func objects(in state: ModelState) -> Set<Reference>? {
     guard allSatisfy({ state.isThere($0.object, for: $0.viewer) }) else { return nil }
     var objects: Set<Reference> = []
@@ -233,9 +237,9 @@ extension [Observation] {
 }
 
 extension StreamServices {
-  /// The observations of an object's key paths, or of its display keys, for someone who may read what `viewer` may.
-  /// Throws `forbidden` for a path that names a key that they may not read, `unknown-entity`, what is wrong with a
-  /// path, and `too-many-key-paths`.
+  /// Returns the observations of an object's key paths, or of its display keys, as `viewer` may read them. Throws
+  /// `forbidden` for a path with a key that the viewer may not read, `unknown-entity`, `too-many-key-paths`, and the
+  /// problem of a malformed path.
   func observations(
     of object: Reference, _ keyPaths: [String]?, options: ObservingOptions, context: EchoedText?,
     for viewer: Viewer?, in state: ModelState
@@ -263,10 +267,10 @@ extension StreamServices {
   }
 }
 
-/// What the streams of a topic were sent after a revision, encoded, for streams that resume there. Brought up to the
-/// present when a stream is opened, and kept for the next.
+/// The encoded events sent to the streams of a topic after a revision, for streams that resume there. Brought up to
+/// date when a stream is opened, and kept for the next stream.
 struct ObjectReplay: Sendable {
-  /// What makes two replays the same.
+  /// The identity of a replay.
   struct Key: Hashable, Sendable {
     let topic: ObjectTopic.Key
     let after: Revision
@@ -275,13 +279,13 @@ struct ObjectReplay: Sendable {
   private var replay: Replay
   private let encoder: EventEncoder
   private(set) var text: EventBuffer
-  /// Whether it ends with the object's end.
+  /// True if the events end with the deletion of the object.
   private(set) var isOver = false
   private var hasTooManyChanges = false
-  /// Whether it is longer than it may be; then there is no text.
+  /// True if the events exceed the limits. The text is then empty.
   var hasOverflowed: Bool { hasTooManyChanges || text.isTooLong }
 
-  /// What was missed.
+  /// Creates the replay of missed commits.
   init(
     _ observations: [Observation], _ missed: MissedCommits, _ encoder: EventEncoder, limits: StoreLimits,
     byteLimit: Int
@@ -295,16 +299,16 @@ struct ObjectReplay: Sendable {
     take(written)
   }
 
-  /// The last revision that is in it.
+  /// The last revision that the replay covers.
   var revision: Revision { replay.revision }
 
-  /// Whether the object did not exist at the revision that was resumed from.
+  /// True if the object did not exist at the revision that the stream resumes from.
   var isAbsent: Bool { !replay.absent.isEmpty }
 
-  /// What it takes up in memory, about.
+  /// The approximate size in memory, in bytes.
   var weight: Int { text.count + 1024 }
 
-  /// Goes on to what is published, where the commits in between are known.
+  /// Extends the replay to the published state. Does nothing if the commits in between are not known.
   mutating func bringUp(through commits: [Commit]?, to snapshot: Snapshot, limits: StoreLimits) {
     guard let commits, !commits.isEmpty else { return }
     var written = Written(text: text)
@@ -320,7 +324,7 @@ struct ObjectReplay: Sendable {
     hasTooManyChanges = hasTooManyChanges || written.hasTooManyChanges
   }
 
-  /// Events while they are told: each is encoded at once, so that what was missed is never held as values.
+  /// The events written so far. Each event is encoded at once, so that the missed events are never held as values.
   private struct Written {
     var text: EventBuffer
     var isOver = false
@@ -334,8 +338,8 @@ struct ObjectReplay: Sendable {
   }
 }
 
-/// The subscription of a stream that resumes at a revision before its object was deleted: it receives what led to the
-/// deletion, observes nothing, and ends.
+/// The subscription of a stream that resumes at a revision before its object was deleted. The stream receives the
+/// events up to the deletion, observes nothing, and ends.
 private final class EndedObject: Subscription {
   private let key: ObjectTopic.Key
 

@@ -5,24 +5,24 @@ import KeyValueObserving
 import Store
 import Support
 
-/// Opens streams of one object, and keeps for a while what resuming streams were sent: a crowd that was cut off
-/// together comes back together.
+/// Opens streams of one object, and keeps for a while the events sent to resumed streams: clients that lost their
+/// connections together come back together.
 final class ObjectStreams: Sendable {
-  /// How many revisions old a kept replay may become: it keeps the objects of its time in memory.
+  /// The maximum age of a kept replay, in revisions. A replay keeps the objects of its time in memory.
   private static let replayAge: Revision = 1000
 
   private let registry: StreamRegistry
   private let replays: ObjectStreamOpening.ReplayCache
 
-  /// Streams of a registry.
+  /// Creates the streams of a registry.
   init(_ registry: StreamRegistry) {
     self.registry = registry
     replays = Locked(BoundedCache(weightLimit: registry.services.limits.resumedBytes))
   }
 
-  /// Opens a stream. Throws `unknown-object`, what is wrong with the key paths, and `too-many-streams`, before anything
-  /// is registered. Throws `too-many-steps` where its first values take more than `steps`, those of a request by
-  /// default.
+  /// Opens a stream. Throws `unknown-object`, `too-many-streams`, and the problem of an invalid key path, before
+  /// anything is registered. Throws `too-many-steps` if evaluating its first values takes more than `steps` steps, by
+  /// default as many as a request may take.
   func open(
     _ request: ObjectStreamRequest, in store: Store, steps: Int? = nil, _ isAbandoned: () -> Bool = { false }
   ) throws(Problem) -> EventStream {
@@ -32,37 +32,37 @@ final class ObjectStreams: Sendable {
     return try registry.open(opening, in: store, isAbandoned)
   }
 
-  /// Throws what `open` would throw of the request itself; opens nothing.
+  /// Throws what `open` would throw about the request itself, without opening a stream.
   func check(_ request: ObjectStreamRequest, in store: Store) throws(Problem) {
     var opening = try ObjectStreamOpening(
       request, store.snapshot, registry.services, replays, steps: ObservedValues.stepsUnderLock)
     try store.withPublication { publication throws(Problem) in try opening.check(publication) }
   }
 
-  /// Forgets replays that are old by now.
+  /// Discards the replays that are older than `replayAge`.
   func forgetReplays(at present: Revision) {
     guard present > Self.replayAge else { return }
     replays.withLock { $0.forget(before: present - Self.replayAge) }
   }
 }
 
-/// What a client asks for with `GET /v1/objects/{Entity}/{id}` or `…/{keyPath}` as a stream.
+/// A request for a stream with `GET /v1/objects/{Entity}/{id}` or `…/{keyPath}`.
 struct ObjectStreamRequest: Sendable {
   /// The object.
   let object: Reference
-  /// The key paths; nil for the display keys.
+  /// The key paths, or nil for the display keys.
   let keyPaths: [String]?
-  /// What the subscriber is notified of.
+  /// The contents of notifications: old and new values, and the initial state.
   let options: ObservingOptions
-  /// Given back with every change.
+  /// The text of the client that every change repeats.
   let context: EchoedText?
-  /// The cursor to go on from, as it came.
+  /// The cursor to resume from, as received.
   let cursor: String?
-  /// What becomes of the stream when its reader is slow.
+  /// The policy for a slow reader.
   let overflow: OverflowPolicy
-  /// Who asks.
+  /// The address of the client.
   let client: ClientAddress
-  /// What they may read; nil for everything.
+  /// The viewer whose read rules apply, or nil if none do.
   let viewer: Viewer?
 }
 
@@ -70,7 +70,7 @@ struct ObjectStreamRequest: Sendable {
 struct ObjectStreamHandlers: Sendable {
   let store: Store
   let streams: ObjectStreams
-  /// Where streams wait for their turn whose first values take work, and those that resume.
+  /// The queues of streams whose first values take work, and of streams that resume.
   let openings: OpeningQueue
   let resumptions: OpeningQueue
 
@@ -107,7 +107,7 @@ struct ObjectStreamHandlers: Sendable {
         let stream = try streams.open(asked, in: store, steps: ObservedValues.stepsUnderLock)
         return .stream(stream, fields: .eventStream)
       } catch {
-        // As with other readings, one that takes long is begun anew in its turn.
+        // As with other reads, one that takes long starts over in the queue.
         guard error.code == .tooManySteps else { throw error }
       }
     }

@@ -3,17 +3,17 @@ import KeyValueModel
 import KeyValueObserving
 import Store
 
-/// What streams of one object observe that ask for the same.
+/// The observations that streams with the same request of one object share.
 final class ObjectTopic: Topic {
   struct Key: Hashable, Sendable {
     let object: Reference
     let keyPaths: [String]
     let options: ObservingOptions
     let context: EchoedText?
-    /// Who observes, where not everything that is observed may be read.
+    /// The viewer whose read rules apply, or nil if everything observed may be read.
     let viewer: Viewer?
 
-    /// The key of what a request asks for.
+    /// Creates the key of a request.
     init(_ request: ObjectStreamRequest, _ observations: [Observation]) {
       object = request.object
       keyPaths = observations.map(\.keyPath.text)
@@ -38,11 +38,11 @@ final class ObjectTopic: Topic {
   let observations: [Observation]
   var subscribers = 0
   var clients: [StreamID: ClientAddress] = [:]
-  /// What the ledger has for the observations, on account of the first that asked.
+  /// The memory reserved for the observations, charged to the first client that opened a stream.
   var account: MemoryReservation?
-  /// What those streams have missed whose readers are too slow.
+  /// The streams with slow readers, and the changes that they missed.
   private var lagging = LaggingSubscribers()
-  /// The first event as it was encoded for the last revision at which a stream began.
+  /// The first event, encoded for the last revision at which a stream began.
   private var initialEvent: (revision: Revision, text: EventBuffer)?
 
   init(key: Key, observer: ObserverID, observations: [Observation], services: StreamServices) {
@@ -59,7 +59,7 @@ final class ObjectTopic: Topic {
 
   func describe(in body: inout JSONObject) { key.describe(observations: observations.count, in: &body) }
 
-  /// The present state as the first event of a stream. `values` are those that are known of it.
+  /// Returns the present state as the first event of a stream. `values` are the values that are already known.
   func initialEvent(_ snapshot: Snapshot, _ values: ObservedValues?) -> EventBuffer {
     if let event = initialEvent, event.revision == snapshot.revision { return event.text }
     let reader: any ObjectReader = values?.reader(of: snapshot.state) ?? snapshot.state
@@ -97,18 +97,18 @@ final class ObjectTopic: Topic {
       let account = try services.reserve(missed.deliveredBytes, for: clients[id] ?? .unknown)
       lagging.add(id, missed: missed, account)
     } catch {
-      // What it had cannot be remembered: it receives the whole state anew.
+      // There is no memory for what the stream has: it receives the whole state again.
       lagging.add(id, missed: nil)
     }
   }
 
-  /// Has a stream that was just opened receive the whole state as soon as that has been worked out.
+  /// Makes a stream that was just opened receive the whole state as soon as it has been evaluated.
   func owe(_ id: StreamID) { lagging.add(id, missed: nil) }
 
   func endLag(_ id: StreamID) { lagging.remove(id) }
 
-  /// The changes that an observer was notified of after a revision; nil if that is no longer known, or would hold up
-  /// the writer.
+  /// Returns the changes that an observer was notified of after a revision. Nil if they are no longer known, or if
+  /// evaluating them would hold up the writer.
   private func missed(after revision: Revision, _ publication: borrowing Publication) -> PendingChanges? {
     guard let delivered = DeliveredState(after: revision, observedBy: observations, publication) else { return nil }
     var missed = PendingChanges(observations, in: delivered.reader)
@@ -151,8 +151,8 @@ final class ObjectTopic: Topic {
     return nil
   }
 
-  /// The catching up of a stream of which too much has to be worked out while writers wait: it is sent the state as it
-  /// is now, and goes on missing what comes meanwhile.
+  /// Returns the work that sends a stream the present state, if evaluating it would keep writers waiting too long. The
+  /// stream goes on missing what is committed meanwhile.
   private func catchUpWork(_ id: StreamID, _ snapshot: Snapshot) -> CatchUpWork {
     lagging.add(id, missed: nil, isTold: true)
     return { [services, observations] store, _ in
@@ -170,7 +170,7 @@ final class ObjectTopic: Topic {
 }
 
 extension EventEncoder {
-  /// The first event of a stream: what observations of an object see in a state.
+  /// Returns the first event of a stream: the values of an object's observations in a state.
   fileprivate func encodedState(
     _ observations: [Observation], in reader: any ObjectReader, at revision: Revision
   ) -> EventBuffer {
@@ -181,43 +181,44 @@ extension EventEncoder {
   }
 }
 
-/// The streams of one topic whose readers are too slow, with what each has missed. An event is taken in once for all of
-/// them: a stream that begins to lag begins a new segment, unless no event came since the last one began, and in the
-/// end has missed all segments since.
+/// The streams of one topic whose readers are too slow, with the changes that each has missed. An event is merged once
+/// for all of them. A stream that begins to lag begins a new segment, unless no event came since the last one began; it
+/// has missed all segments since.
 struct LaggingSubscribers {
   private struct Member {
-    /// What it missed before its first segment.
+    /// The changes that it missed before its first segment, or nil if they are not known.
     var missed: PendingChanges?
     let firstSegment: Int
-    /// True if it is being told the state in which that began.
+    /// True if the state at the beginning of that segment is being sent to it.
     var isTold = false
-    /// What the ledger has for that.
+    /// The memory reserved for the missed changes.
     let account: MemoryReservation?
   }
 
-  /// What came between one beginning to lag and the next.
+  /// The changes between one stream's beginning to lag and the next one's.
   private struct Segment {
     let number: Int
-    /// How many begin with it: at least one, so that there are never more segments than members.
+    /// The number of streams that began to lag with this segment: at least one, so that there are never more segments
+    /// than members.
     var members = 1
     var missed = PendingChanges(since: DeliveredValues())
   }
 
   private var members: [StreamID: Member] = [:]
-  /// In the order of their numbers.
+  /// The segments, in the order of their numbers.
   private var segments: [Segment] = []
   private var nextSegment = 0
 
-  /// How many segments are kept apart: never more than there are members.
+  /// The number of segments, which is never larger than the number of members.
   var segmentCount: Int { segments.count }
 
-  /// Takes in what one commit did to what the topic observes.
+  /// Merges the changes of one commit into the last segment.
   mutating func absorb(_ changes: [Change]) {
     guard let last = segments.indices.last else { return }
     segments[last].missed.absorb(changes, gone: nil)
   }
 
-  /// What all of them have missed is not known any more.
+  /// Forgets the missed changes of all streams: each of them has to receive the whole state again.
   mutating func forgetMissed() {
     for id in members.keys {
       members[id]?.missed = nil
@@ -225,8 +226,8 @@ struct LaggingSubscribers {
     }
   }
 
-  /// A stream begins to lag. `missed` is what it has missed until now; nil where that is not known, and it will have to
-  /// receive the whole state anew. With `isTold` it is being sent that already.
+  /// Adds a stream that begins to lag. `missed` are the changes that it missed until now, or nil if they are not known
+  /// and it has to receive the whole state again. With `isTold`, that state is already being sent.
   mutating func add(
     _ id: StreamID, missed: PendingChanges?, isTold: Bool = false, _ account: MemoryReservation? = nil
   ) {
@@ -241,29 +242,29 @@ struct LaggingSubscribers {
     }
   }
 
-  /// A stream lags no longer, or is over.
+  /// Removes a stream that no longer lags, or has ended.
   mutating func remove(_ id: StreamID) {
     guard let member = members.removeValue(forKey: id), let index = index(of: member.firstSegment) else { return }
     segments[index].members -= 1
     guard segments[index].members == 0 else { return }
-    // A stream that began before it goes on missing what it has.
+    // The streams of earlier segments have still missed its changes.
     let segment = segments.remove(at: index)
     if index > 0 { segments[index - 1].missed.merge(segment.missed) }
   }
 
-  /// Whether a stream lags.
+  /// Returns true if a stream lags.
   func contains(_ id: StreamID) -> Bool { members[id] != nil }
 
-  /// True if a stream receives the whole state anew.
+  /// Returns true if a stream has to receive the whole state again.
   func isOwed(_ id: StreamID) -> Bool { members[id].map { $0.missed == nil && !$0.isTold } ?? false }
 
-  /// True if a stream that was told the state has missed nothing since.
+  /// Returns true if a stream was sent the state and has missed nothing since.
   fileprivate func hasMissedNothing(_ id: StreamID) -> Bool {
     guard let member = members[id], member.isTold, let first = index(of: member.firstSegment) else { return false }
     return segments[first...].allSatisfy { $0.missed.commits == 0 }
   }
 
-  /// What a stream has missed; nil where that is not known, or where it does not lag.
+  /// Returns the changes that a stream has missed. Nil if they are not known, or if the stream does not lag.
   func missed(by id: StreamID) -> PendingChanges? {
     guard let member = members[id], var missed = member.missed, let first = index(of: member.firstSegment) else {
       return nil

@@ -5,9 +5,9 @@ import KeyValueObserving
 import Store
 import Support
 
-/// The opening of a stream of a live query, from the present rows or from where an earlier stream ended.
+/// Opens a stream of a live query, from the present rows or from where an earlier stream ended.
 struct QueryStreamOpening: StreamOpening {
-  /// A first event that was encoded while others wrote.
+  /// A first event that was encoded without the lock.
   private struct EncodedResults {
     let result: QueryResult
     let revision: Revision
@@ -16,18 +16,18 @@ struct QueryStreamOpening: StreamOpening {
 
   private let request: QueryStreamRequest
   private let services: StreamServices
-  /// The revision to go on from; nil where the stream begins with the present rows.
+  /// The revision to resume from, or nil if the stream begins with the present rows.
   private let after: Revision?
-  /// The query, where it has been evaluated. A dictionary, so that it is brought up where it stands: a copy would be
-  /// one of all rows.
+  /// The query with its rows, once it has been evaluated. A dictionary, so that it is brought up to date in place: a
+  /// copy would copy all rows.
   private var prepared: [Query: PreparedQuery] = [:]
-  /// What the stream is sent of the first contents that were missed, encoded, and how many contents that are.
+  /// The encoded text of the first missed contents, and the number of these contents.
   private var replayed: (text: EventBuffer, contents: Int)
   private var encoded: EncodedResults?
-  /// Whether the store took over the rows, because the query was not watched before.
+  /// True if the store took over the rows, because the query was not watched before.
   private var isWatchedAnew = false
 
-  /// Evaluates the query, unless it is watched already, and encodes its rows where they are many. Throws
+  /// Evaluates the query, unless it is watched already, and encodes its rows if they are many. Throws
   /// `malformed-filter` for a filter that costs too much.
   init(
     _ request: QueryStreamRequest, in store: Store, _ services: StreamServices, _ isAbandoned: () -> Bool
@@ -104,7 +104,7 @@ struct QueryStreamOpening: StreamOpening {
     }
   }
 
-  /// What the stream is sent before anything new happens.
+  /// Returns the text sent to the stream before any new event.
   private func beginning(
     of topic: QueryTopic, _ finished: inout PreparedQuery?, _ publication: borrowing Publication
   ) throws(Problem) -> EventBuffer {
@@ -137,7 +137,7 @@ struct QueryStreamOpening: StreamOpening {
     return text
   }
 
-  /// The contents that were missed after a revision, encoded; nil where they are no longer known.
+  /// Returns the encoded contents that were missed after a revision, or nil if they are no longer known.
   private func missed(
     after revision: Revision, _ finished: inout PreparedQuery?, _ publication: borrowing Publication
   ) throws(Problem) -> EventBuffer? {
@@ -152,8 +152,8 @@ struct QueryStreamOpening: StreamOpening {
 }
 
 extension StreamServices {
-  /// A query with its rows, nil where it is watched already. Throws `too-many-queries`, and `malformed-filter` for one
-  /// that costs too much.
+  /// Returns a query with its rows, or nil if it is watched already. Throws `too-many-queries`, and `malformed-filter`
+  /// for a filter that costs too much.
   func finish(
     _ query: Query, _ prepared: PreparedQuery?, for client: ClientAddress, _ publication: borrowing Publication
   ) throws(Problem) -> PreparedQuery? {
@@ -164,7 +164,7 @@ extension StreamServices {
     return finished
   }
 
-  /// Throws `too-many-queries` where a client may not have one more live query watched, of so many rows.
+  /// Throws `too-many-queries` if a client may not have one more live query with this number of rows.
   func checkRoom(rows: Int, for client: ClientAddress, _ publication: borrowing Publication) throws(Problem) {
     let payer = QueryPayer(client)
     guard let refusal = publication.refusal(ofQueryWithRows: rows, for: payer) else { return }
@@ -173,7 +173,7 @@ extension StreamServices {
 }
 
 extension Problem {
-  /// The reason why a client that has these live queries opens no other.
+  /// Creates the problem of a client with these live queries that may not open another one.
   fileprivate init(_ refusal: QueryRefusal, _ holding: QueryHolding, _ publication: borrowing Publication) {
     let limits = publication.limits
     switch refusal {

@@ -7,11 +7,11 @@ package import Store
 package struct QueryStreams: Sendable {
   private let registry: StreamRegistry
 
-  /// Streams of a registry.
+  /// Creates the streams of a registry.
   package init(_ registry: StreamRegistry) { self.registry = registry }
 
   /// Opens a stream. Throws `too-many-queries`, `too-many-streams`, and `malformed-filter` for a filter that costs too
-  /// much, before anything is registered. Takes as long as it takes to evaluate the query.
+  /// much, before anything is registered. Blocks while the query is evaluated.
   package func open(
     _ request: QueryStreamRequest, in store: Store, _ isAbandoned: () -> Bool = { false }
   ) throws(Problem) -> EventStream {
@@ -19,20 +19,20 @@ package struct QueryStreams: Sendable {
   }
 }
 
-/// What a client asks for with `GET /v1/objects/{Entity}` as a stream.
+/// A request for a stream with `GET /v1/objects/{Entity}`.
 package struct QueryStreamRequest: Sendable {
   /// The query.
   package let query: Query
-  /// Given back with every event.
+  /// The text of the client that every event repeats.
   package let context: EchoedText?
-  /// The cursor to go on from, as it came.
+  /// The cursor to resume from, as received.
   package let cursor: String?
-  /// What becomes of the stream when its reader is slow.
+  /// The policy for a slow reader.
   package let overflow: OverflowPolicy
-  /// Who asks.
+  /// The address of the client.
   package let client: ClientAddress
 
-  /// A request as it was read.
+  /// Creates a request.
   package init(
     query: Query, context: EchoedText?, cursor: String?, overflow: OverflowPolicy, client: ClientAddress = .unknown
   ) {
@@ -48,10 +48,10 @@ package struct QueryStreamRequest: Sendable {
 struct QueryStreamHandler: Sendable {
   let store: Store
   let streams: QueryStreams
-  /// Where live queries wait for their turn.
+  /// The queue of live queries that wait to be evaluated.
   let openings: OpeningQueue
 
-  /// Opens the stream; to `HEAD` only its head is sent.
+  /// Opens the stream. The response to `HEAD` has the header fields only.
   func open(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try context.checkParameters()

@@ -3,29 +3,30 @@ import KeyValueModel
 import KeyValueObserving
 import Store
 
-/// What streams of one live query share that ask for the same.
+/// The live query that streams with the same request share.
 final class QueryTopic: Topic {
   struct Key: Hashable {
     let query: Query
     let context: EchoedText?
   }
 
-  /// Results and differences of more rows than this are encoded while others write.
+  /// The maximum number of rows of a result or a difference that is encoded under the lock.
   static let rowsUnderLock = 1000
 
   let key: Key
   let observer: ObserverID
   let services: StreamServices
   var subscribers = 0
-  /// Who reads each stream, and pays for the query with the others.
+  /// The client of each stream, which pays for the query together with the others.
   var clients: [StreamID: ClientAddress] = [:]
-  /// What the ledger has for the rows, on account of the first that asked.
+  /// The memory reserved for the rows, charged to the first client that opened a stream.
   var account: MemoryReservation?
-  /// How many contents its streams were sent.
+  /// The number of contents delivered to its streams.
   private var contentCount = 0
-  /// What those streams have that miss contents, because their readers are too slow; and what had been sent by then.
+  /// The lagging streams, whose readers are too slow: the contents that each misses, and `contentCount` when it began
+  /// to lag.
   private var lagging: [StreamID: (missed: MissedContents, contentCount: Int)] = [:]
-  /// The first event as it was encoded for the last revision at which a stream began.
+  /// The first event, encoded for the last revision at which a stream began.
   private var initialEvent: (revision: Revision, text: EventBuffer)?
 
   init(key: Key, observer: ObserverID, services: StreamServices) {
@@ -46,7 +47,7 @@ final class QueryTopic: Topic {
     body["observations"] = .integer(1)
   }
 
-  /// The present result as the first event of a stream.
+  /// Returns the present result as the first event of a stream.
   func initialEvent(_ result: QueryResult, _ snapshot: Snapshot) -> EventBuffer {
     if let event = initialEvent, event.revision == snapshot.revision { return event.text }
     let text = services.encoder.initialEvent(result, key.context, snapshot)
@@ -101,14 +102,14 @@ final class QueryTopic: Topic {
   }
 }
 
-/// What a lagging stream of a live query receives when it reads again.
+/// The catch-up of a lagging stream of a live query that reads again.
 private struct QueryCatchUp: Sendable {
   let missed: MissedContents
   let context: String?
   let result: QueryResult
   let snapshot: Snapshot
 
-  /// As a merged content or, where that is too long, as all rows.
+  /// Encodes the missed contents as one merged content or, if that is too long, as all rows.
   func encoded(_ encoder: EventEncoder) -> EventBuffer {
     let text = encoded(missed, encoder)
     guard text.isTooLong, !missed.isUnknown else { return text }

@@ -3,14 +3,15 @@ import HTTPTypes
 import KeyValueModel
 import Store
 
-/// Objects by the page: those of one entity, or all of them.
+/// Serves objects in pages: the objects of one entity, or all objects.
 struct FetchHandler: Sendable {
   let store: Store
   let pages: PageStore
   let readings: Readings
   private let extents = ExtentCache()
 
-  /// A fetch that may look at more objects than this takes so long that it is not begun where others wait for it.
+  /// The maximum number of objects of a fetch that runs on the thread of its connection. A larger one takes so long
+  /// that it must not hold up others.
   private static let fewObjects = 1000
 
   init(store: Store, pages: PageStore, readings: Readings) {
@@ -19,11 +20,11 @@ struct FetchHandler: Sendable {
     self.readings = readings
   }
 
-  /// `GET /v1/objects/{Entity}`: all of them or those that meet a filter, in a sort order, in sections.
+  /// `GET /v1/objects/{Entity}`: all objects of an entity or those that match a filter, in a sort order, in sections.
   func fetch(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let (name, target) = (context[.entity], context.target)
     let entity = try Problem.translating(try store.schema.requireEntity(name))
-    // One URL, two ways to read it: what is for the stream alone does not hinder.
+    // The URL may be read as a stream too: the parameters of the stream alone are allowed.
     try context.checkParameters()
     var words = Query.Words(entity: name)
     (words.filter, words.sort, words.section) = (target["filter"], target["sort"], target["section"])
@@ -38,7 +39,7 @@ struct FetchHandler: Sendable {
     }
   }
 
-  /// All rows of a query, those with sections as a live query has them; and what they come to.
+  /// Returns all rows of a query, with its aggregates. Sections are ordered as in a live query.
   private func rows(of query: Query, in state: MeteredState) throws(ModelError) -> PageStore.Rows {
     let (found, failed) = try state.fetch(query, isSorted: query.section == nil) {
       extents.references(of: query.entity, in: state.state)
@@ -65,11 +66,11 @@ struct FetchHandler: Sendable {
     return PageStore.Rows(references: result.window.map(\.reference), failed: failed, end: end)
   }
 
-  /// The objects as rows of a query that shows nothing of them. `reader` leaves out what may not be read.
+  /// Returns the objects as rows of a query that shows no keys. `reader` leaves out what the viewer may not read.
   private func rows(
     of query: Query, _ references: [Reference], in reader: some ObjectReader
   ) throws(ModelError) -> [QueryRow] {
-    // What is in no section need not be put in order again.
+    // Rows without sections are in order already.
     let order = query.section == nil ? SortOrder() : query.order
     var rows: [QueryRow] = []
     rows.reserveCapacity(references.count)
@@ -85,8 +86,8 @@ struct FetchHandler: Sendable {
     return rows
   }
 
-  /// `GET /v1/objects`: the objects of all entities, or of those that `entities` names and what extends them; entities
-  /// in the order of the schema, the objects of each in that of their references.
+  /// `GET /v1/objects`: the objects of all entities, or of the entities in `entities` and their subentities. Entities
+  /// are in the order of the schema, the objects of each in the order of their references.
   func fetchAll(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let target = context.target
     try context.checkParameters()
@@ -104,7 +105,7 @@ struct FetchHandler: Sendable {
     }
   }
 
-  /// The references of an entity's objects, those of its subclasses left out.
+  /// Returns the references of an entity's own objects, without those of its subentities.
   private func ownReferences(of entity: Entity, in state: MeteredState) -> [Reference] {
     let references = extents.references(of: entity, in: state.state)
     guard state.work?.spend(references.count) ?? true else { return [] }
@@ -113,7 +114,8 @@ struct FetchHandler: Sendable {
     return references.filter { $0.text.utf8.starts(with: prefix) }
   }
 
-  /// One page: the first of `rows` in the present state, or one of a fetch that is kept, whose target `encoder` gets.
+  /// Returns one page: the first one of `rows` in the present state, or a later one of a kept fetch, whose target is
+  /// passed to `encoder`.
   private func page(
     _ request: borrowing Request, _ context: RequestContext, of entities: [Entity],
     rows: @escaping @Sendable (MeteredState) throws(Problem) -> PageStore.Rows,

@@ -5,16 +5,17 @@ import KeyValueModel
 import Store
 import Support
 
-/// An object, or what a key path of it reads, as someone sees it who may not read everything.
+/// An object, or the values of its key paths, as a viewer sees them who may not read everything.
 struct GuardedObject {
   let reference: Reference
-  /// The key paths; nil for the object as a whole.
+  /// The key paths, or nil for the object as a whole.
   var keyPaths: [ModelKeyPath]?
   let viewer: Viewer
-  /// What the request asks of the object as a whole.
+  /// The target of the request, for the object as a whole.
   var target: Target?
 
-  /// The body of the answer to a `GET`, and its tag; nil where the object may not be read, or is not there.
+  /// Returns the body of the response to a `GET`, and its tag. Nil if the object does not exist or the viewer may not
+  /// read it.
   private func answer(
     in state: MeteredState, _ budget: ReadingBudget, epoch: String
   ) throws(Problem) -> (bytes: [UInt8], tag: String)? {
@@ -46,8 +47,8 @@ struct GuardedObject {
     return (bytes, ContentTag(of: bytes, epoch: epoch).text)
   }
 
-  /// Whether the viewer, who may read the object, gets the answer that everyone gets: it is made of stored keys of the
-  /// object alone, of which none is hidden. The object's revision is then the tag, too.
+  /// Returns true if the viewer, who may read the object, gets the same response as everyone: it consists of stored
+  /// keys of the object alone, none of which is hidden. Its tag is then the object's revision.
   func isSeenAlike(_ record: ObjectRecord) -> Bool {
     let entity = record.entity
     guard viewer.hiddenKeys(of: entity).isEmpty else { return false }
@@ -57,14 +58,14 @@ struct GuardedObject {
     }
   }
 
-  /// Whether the viewer may read the object, and gets the answer that everyone gets.
+  /// Returns true if the viewer may read the object, and gets the same response as everyone.
   func isSeenAlike(in state: borrowing ModelState) -> Bool {
     guard let record = state.record(reference), isSeenAlike(record) else { return false }
     return viewer.mayRead(reference, record, in: copy state)
   }
 
-  /// The answer to a write, which has gone too far to be refused: without a body where what was written may not be
-  /// read, or is longer than an answer may be.
+  /// Returns the response to a write, which can no longer be refused. It has no body if the viewer may not read what
+  /// was written, or if the body would exceed the limits.
   func written(
     in state: borrowing ModelState, status: HTTPResponse.Status, epoch: String, _ limits: RequestLimits
   ) -> Response {
@@ -77,13 +78,13 @@ struct GuardedObject {
     return response
   }
 
-  /// The tag that a `GET` would give; nil where the object may not be read, or is not there.
+  /// Returns the tag that a `GET` would give. Nil if the object does not exist or the viewer may not read it.
   func tag(in state: borrowing ModelState, epoch: String, _ limits: RequestLimits) -> String? {
     let budget = ReadingBudget(unlimitedBut: limits)
     return try? answer(in: budget.metered(copy state), budget, epoch: epoch)?.tag
   }
 
-  /// The answer to a `GET`; `guarded` is the state as the viewer sees it. Throws `unknown-object`.
+  /// Returns the response to a `GET`. `guarded` is the state as the viewer sees it. Throws `unknown-object`.
   func response(
     in guarded: GuardedReader<MeteredState>, of snapshot: Snapshot, _ budget: ReadingBudget,
     _ conditions: ReadConditions, _ store: Store
@@ -100,16 +101,16 @@ struct GuardedObject {
   }
 }
 
-/// The `ETag` of an answer to someone who may not read everything: it is made of the answer, so that it does not move
-/// for what is left out of it.
+/// The `ETag` of a response to a viewer who may not read everything. It is a digest of the body, so that it does not
+/// change with what the body leaves out.
 private struct ContentTag: Hashable, Sendable {
-  /// How many bytes of the digest are in a tag.
+  /// The number of bytes of the digest in a tag.
   private static let byteCount = 16
 
-  /// The tag without its quotation marks. It is no cursor: those end with a number.
+  /// The tag without its quotation marks. It is never a valid cursor, since a cursor ends with a number.
   let text: String
 
-  /// The tag of an answer's body.
+  /// Creates the tag of a response body.
   init(of bytes: [UInt8], epoch: String) {
     var hash = SHA256()
     hash.update(bytes)
@@ -118,9 +119,9 @@ private struct ContentTag: Hashable, Sendable {
 }
 
 extension ModelState {
-  /// The object of this name, as someone who may read what `viewer` may sees it. Throws `unknown-object` also where it
-  /// may not be read; `unknown-entity` where the schema has no such entity. The rule is asked of this state, or of the
-  /// `metered` one that is as it, whose steps then count.
+  /// Returns the object with this reference, as `viewer` may read it. Throws `unknown-object` if it does not exist or
+  /// the viewer may not read it, and `unknown-entity` if the schema has no such entity. The read rule is evaluated in
+  /// this state, or in `metered`, the same state with its steps counted.
   func requireRecord(
     _ reference: Reference, for viewer: Viewer?, in metered: MeteredState? = nil
   ) throws(Problem) -> ObjectRecord {
@@ -137,7 +138,7 @@ extension ModelState {
 }
 
 extension Schema {
-  /// The key path of a text; where there is none, the problem names the object and the text.
+  /// Returns the key path of a text. If the text is invalid, the problem names the object and the text.
   func resolve(_ text: String, from entity: Entity, of reference: Reference) throws(Problem) -> ModelKeyPath {
     do throws(ModelError) {
       return try resolve(text, from: entity)

@@ -3,16 +3,16 @@ import HTTPTypes
 import KeyValueModel
 import Store
 
-/// `/v1/objects/{Entity}/{id}/{keyPath}` as JSON.
+/// Serves `/v1/objects/{Entity}/{id}/{keyPath}` as JSON.
 struct KeyPathHandlers: Sendable {
   let store: Store
   let writer: TransactionWriter
   let readings: Readings
   let limits: RequestLimits
-  /// Gives the id of an object that is created without one.
+  /// Returns an id for an object that is created without one.
   let makeID: @Sendable () -> String
 
-  /// `GET`: the value of a key path; of several that commas part, an object with a member for each.
+  /// `GET`: the value of a key path. For several key paths, separated by commas, an object with a member for each.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
     try context.checkParameters()
@@ -52,7 +52,8 @@ struct KeyPathHandlers: Sendable {
     }
   }
 
-  /// The value of one path; of several an object with a member for each, where one that is named twice stands once.
+  /// Encodes the value of one path, or an object with a member for each of several paths. A path that is named twice
+  /// appears once.
   static func json(
     _ paths: [ModelKeyPath], _ values: [Value], _ budget: ReadingBudget
   ) throws(Problem) -> [UInt8] {
@@ -75,7 +76,7 @@ struct KeyPathHandlers: Sendable {
     return bytes
   }
 
-  /// `PUT`: sets the value, or with `?index=1` replaces members of a to-many.
+  /// `PUT`: sets the value or, with `?index=1`, replaces members of a to-many.
   func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try write(request, context) { place throws(Problem) in
       try context.checkParameters()
@@ -86,17 +87,17 @@ struct KeyPathHandlers: Sendable {
     }
   }
 
-  /// `DELETE`: sets to null, empties a to-many, or removes the members that the query names.
+  /// `DELETE`: sets the value to null, empties a to-many, or removes the members that the query names.
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try write(request, context) { place throws(Problem) in
       try context.checkParameters()
       if let removal = try place.removal(context.target) { return removal }
-      // A to-many is never null: it is emptied.
+      // A to-many is emptied, since it is never null.
       return .set(place.reference, keyPath: place.keyPath, place.memberType == nil ? .null : .array([]))
     }
   }
 
-  /// Does one operation on a key path, and responds with the value as written, or with nothing where it was deleted.
+  /// Performs one operation on a key path. Responds with the value as written, or without a body if it was deleted.
   private func write(
     _ request: borrowing Request, _ context: RequestContext, _ operation: (Place) throws(Problem) -> Operation
   ) throws(Problem) -> HandlerResponse {
@@ -138,20 +139,20 @@ struct KeyPathHandlers: Sendable {
 
 // MARK: - To-many key paths
 
-/// To-many key paths: inserting, removing, set operations.
+/// Inserts and removes members of to-many key paths, and performs set operations.
 extension KeyPathHandlers {
-  /// The key path of an object that a request writes.
+  /// The object and the key path that a request writes.
   fileprivate struct Place {
     let reference: Reference
     let keyPath: String
     let schema: Schema
-    /// Where objects that are made in place get their ids.
+    /// The source of ids for objects created in place.
     let newIDs: NewIDs
 
-    /// What the members of the to-many are; nil where the key path names none.
+    /// The type of the members of the to-many, or nil if the key path does not name one.
     var memberType: ValueType? { schema.memberType(of: keyPath, from: reference) }
 
-    /// The members that a body names, or has made.
+    /// Returns the members that a body names or creates.
     func newMembers(_ body: Value) throws(Problem) -> [NewMember] {
       do throws(ModelError) {
         return try MemberReader(keyPath, of: reference, in: schema, makeID: newIDs.make).newMembers(body)
@@ -160,7 +161,7 @@ extension KeyPathHandlers {
       }
     }
 
-    /// What `?index=0,2`, `?object=Employee/3` or, for values, `?value="a"` removes; nil without any of them.
+    /// Returns the removal by `?index=0,2`, `?object=Employee/3` or, for values, `?value="a"`. Nil without any of them.
     func removal(_ target: Target) throws(Problem) -> Operation? {
       try target.allowOneOf("index", "object", "value")
       if let indexes = try target.indexes() { return .removeIndexes(reference, keyPath: keyPath, indexes) }
@@ -176,7 +177,7 @@ extension KeyPathHandlers {
     }
   }
 
-  /// `POST …/{toMany}?index=0,2` or `?operation=union`; without either, members are appended.
+  /// `POST …/{toMany}?index=0,2` or `?operation=union`. Without either, members are appended.
   func post(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try write(request, context) { place throws(Problem) in
       let target = context.target
@@ -188,7 +189,7 @@ extension KeyPathHandlers {
       guard let mutation else {
         return .insert(place.reference, keyPath: place.keyPath, try place.newMembers(body), at: indexes)
       }
-      // The other two make nothing: an object in their body is no member.
+      // The other operations create no objects: an object in their body is not a member.
       let mayMake = mutation == .union || mutation == .set
       let members = mayMake ? try place.newMembers(body) : MemberReader.values(body).map(NewMember.value)
       return .mutateSet(place.reference, keyPath: place.keyPath, mutation, members)
@@ -202,14 +203,15 @@ extension KeyPathHandlers {
   }
 }
 
-/// Reads what a body or an operation names as members of a to-many: one or an array of them; references, values, or
-/// objects that are made in place.
+/// Reads the members of a to-many from a body or an operation: one member or an array of them. Members are references,
+/// values, or objects to create in place.
 struct MemberReader {
-  /// The entity of the members; nil where they are values, and where there is no such to-many, which the model says.
+  /// The entity of the members. Nil if they are values, and if there is no such to-many: the model then reports the
+  /// error.
   private let destination: String?
   private let makeID: () -> String
 
-  /// A reader for the to-many that a key path of an object names.
+  /// Creates a reader for the to-many that a key path of an object names.
   init(_ keyPath: String, of reference: Reference, in schema: Schema, makeID: @escaping () -> String) {
     if case .object(let name)? = schema.memberType(of: keyPath, from: reference) {
       destination = name
@@ -219,14 +221,14 @@ struct MemberReader {
     self.makeID = makeID
   }
 
-  /// The members; objects get an id from the server unless their `@ref` names one.
+  /// Returns the members. Objects get an id from the server unless they have an `@ref`.
   func newMembers(_ value: Value) throws(ModelError) -> [NewMember] {
     var members: [NewMember] = []
     for value in Self.values(value) { members.append(try newMember(value)) }
     return members
   }
 
-  /// One value, or those of an array.
+  /// Returns the elements of an array, or the value itself as the only element.
   static func values(_ value: Value) -> [Value] { value.elements ?? [value] }
 
   private func newMember(_ value: Value) throws(ModelError) -> NewMember {
@@ -244,9 +246,9 @@ struct MemberReader {
   }
 }
 
-/// The parameters that name members of a to-many.
+/// Query parameters that name members of a to-many.
 extension Target {
-  /// `index=0,2`: places; nil where it is not there. Whether there are such places is the model's to say.
+  /// Returns the indexes of `index=0,2`, or nil without the parameter. The model checks that they exist.
   fileprivate func indexes() throws(Problem) -> [Int]? {
     guard let texts = list("index") else { return nil }
     var indexes: [Int] = []
@@ -254,13 +256,13 @@ extension Target {
       guard (text.hasPrefix("-") ? text.dropFirst() : text[...]).isDecimal else {
         throw Problem(.malformedQuery, "index: '\(text)' is no whole number")
       }
-      // A number that is too long names no place either.
+      // A number that is too long is out of range too.
       indexes.append(Int(text) ?? .max)
     }
     return indexes
   }
 
-  /// `object=Employee/3,Employee/4`: references; nil where it is not there.
+  /// Returns the references of `object=Employee/3,Employee/4`, or nil without the parameter.
   fileprivate func references() throws(Problem) -> [Value]? {
     guard let texts = list("object") else { return nil }
     var references: [Value] = []
@@ -273,7 +275,7 @@ extension Target {
     return references
   }
 
-  /// `value=JSON`: one value, or an array of them; nil where it is not there.
+  /// Returns the value of `value=JSON`, or the elements of an array. Nil without the parameter.
   fileprivate func values() throws(Problem) -> [Value]? {
     guard let text = self["value"] else { return nil }
     do throws(JSONError) {
@@ -283,7 +285,7 @@ extension Target {
     }
   }
 
-  /// Throws `malformed-query` where more than one of the parameters is there.
+  /// Throws `malformed-query` if the request has more than one of the parameters.
   fileprivate func allowOneOf(_ names: String...) throws(Problem) {
     let given = names.filter { self[$0] != nil }
     if given.count > 1 { throw Problem(.malformedQuery, "\(given.joined(separator: " and ")) do not go together") }
@@ -291,7 +293,8 @@ extension Target {
 }
 
 extension Schema {
-  /// What the members of the collection are that a key path leads to; nil where it leads to none, or nowhere.
+  /// Returns the type of the members of the collection that a key path names. Nil if the path is invalid or does not
+  /// name a collection.
   fileprivate func memberType(of keyPath: String, from reference: Reference) -> ValueType? {
     guard let entity = entity(of: reference) else { return nil }
     return (try? resolve(keyPath, from: entity))?.type.element

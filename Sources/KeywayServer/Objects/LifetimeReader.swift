@@ -3,12 +3,11 @@ import Glibc
 package import HTTPServer
 import KeyValueModel
 
-/// Reads how long an object is to last: `Keyway-Lifetime`, or `lifetime` in a transaction (the specification,
-/// section 3).
+/// Reads the lifetime of an object: `Keyway-Lifetime`, or `lifetime` in a transaction (the specification, section 3).
 package struct LifetimeReader: Sendable {
   let streams: StreamRegistry
   let requester: Requester
-  /// The streams of other nodes that the write may name.
+  /// The streams of other nodes that the write may name, by name.
   let named: [String: UInt64]
 
   private static let prefix = "stream="
@@ -16,7 +15,8 @@ package struct LifetimeReader: Sendable {
     "is the seconds that the object is to last, 1 to \(Lifetime.maximumSeconds), stream= with the name of a stream "
     + "that is there, or none"
 
-  /// What the header of a request for an object says; nil where there is none. Throws `invalid-value`.
+  /// Returns the operation for the header of a request for an object, or none without the header. Throws
+  /// `invalid-value`.
   func operation(of request: borrowing Request, on reference: Reference) throws(Problem) -> [Operation] {
     guard let text = request.header(.keywayLifetime) else { return [] }
     guard let lifetime = lifetime(text, seconds: Self.seconds(text)) else {
@@ -25,8 +25,8 @@ package struct LifetimeReader: Sendable {
     return [.lifetime(reference, lifetime)]
   }
 
-  /// The streams that a write names for objects to last with, whether they are there or not. `isTransaction` says that
-  /// operations in the body may name some.
+  /// Returns the names of the streams to which a write ties the lifetime of objects, whether or not they exist. With
+  /// `isTransaction`, operations in the body may name streams too.
   package static func streams(namedBy request: borrowing Request, isTransaction: Bool) -> [String] {
     if let text = request.header(.keywayLifetime) {
       return text.hasPrefix(prefix) ? [String(text.dropFirst(prefix.count))] : []
@@ -41,19 +41,19 @@ package struct LifetimeReader: Sendable {
     }
   }
 
-  /// Whether a JSON text may have the word that a stream's name stands behind: JSON can write any letter as a number.
+  /// Returns true if a JSON text may contain the prefix of a stream's name. JSON can escape any letter as a number.
   private static func mayHavePrefix(_ body: [UInt8]) -> Bool {
     body.contains(Array(prefix.utf8), foundBy: prefix.utf8.count - 1) || body.contains(Array("\\u00".utf8), foundBy: 0)
   }
 
-  /// Throws `invalid-value`, with `remark`, where a request has the header and is not of a whole object: else the
-  /// object would seem to have got that lifetime.
+  /// Throws `invalid-value`, with `remark`, if a request has the header and does not write a whole object. Otherwise
+  /// the object would seem to have got that lifetime.
   static func refuse(_ request: borrowing Request, _ remark: String) throws(Problem) {
     guard request.header(.keywayLifetime) != nil else { return }
     throw Problem(.invalidValue, "Keyway-Lifetime goes with PUT, POST and PATCH of an object; \(remark)")
   }
 
-  /// What `lifetime` of an operation says. Throws `invalid-value`.
+  /// Returns the value of an operation's `lifetime`. Throws `invalid-value`.
   func lifetime(_ value: Value) throws(ModelError) -> Lifetime {
     let found =
       if case .string(let text) = value { lifetime(text, seconds: nil) } else {
@@ -74,7 +74,7 @@ package struct LifetimeReader: Sendable {
     return .stream(id.number)
   }
 
-  /// Digits alone; nil for everything else.
+  /// Returns the number of a text of 1 to 18 decimal digits, or nil for any other text.
   private static func seconds(_ text: String) -> Int64? {
     guard (1...18).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
     return Int64(text)
@@ -82,8 +82,9 @@ package struct LifetimeReader: Sendable {
 }
 
 extension [UInt8] {
-  /// Whether these bytes stand somewhere. Looks for the one of them at an index, which had better be rare: the C
-  /// library does that many times as fast as `firstRange(of:)`, which took longer over a body than reading its JSON.
+  /// Returns true if the array contains these bytes. Searches for the byte of `word` at `index`, which should be a rare
+  /// one. `memchr` is many times as fast as `firstRange(of:)`, which took longer to search a body than parsing its
+  /// JSON.
   fileprivate func contains(_ word: [UInt8], foundBy index: Int) -> Bool {
     withUnsafeBytes { bytes in
       guard let base = bytes.baseAddress else { return false }

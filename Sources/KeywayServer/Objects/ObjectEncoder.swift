@@ -1,33 +1,33 @@
 import KeyValueModel
 
-/// Writes objects as the specification, section 3, has them: `@ref`, `@revision`, and the keys, computed ones included.
+/// Encodes objects as in section 3 of the specification: `@ref`, `@revision`, and the keys, including computed ones.
 struct ObjectEncoder {
-  /// Which relationships are written as the objects that they name, and which of those objects' in turn.
+  /// The relationships to write as the objects that they name, by key, with the relationships of those objects.
   fileprivate struct Expansion {
     var children: [Int: Expansion] = [:]
   }
 
   let state: MeteredState
-  /// Leaves out what may not be read; nil where everything may be.
+  /// The reader that leaves out what the viewer may not read, or nil if everything may be read.
   private let guarded: GuardedReader<MeteredState>?
   private var viewer: Viewer? { guarded?.viewer }
-  /// The keys to write; nil for all.
+  /// The keys to write, or nil for all.
   private var keys: Set<Int>?
-  /// The key paths to write behind the keys.
+  /// The key paths to write after the keys.
   private var paths: [ModelKeyPath] = []
   private var expansion = Expansion()
-  /// What the answer may still take.
+  /// The remaining budget of the response.
   private let budget: ReadingBudget
 
-  /// An encoder of all keys of objects, references as they are.
+  /// Creates an encoder for all keys of objects, without expanding references.
   init(state: MeteredState, guarded: GuardedReader<MeteredState>? = nil, budget: ReadingBudget) {
     self.state = state
     self.guarded = guarded
     self.budget = budget
   }
 
-  /// The object as JSON, or `null` where it is not there. Throws `too-many-objects`, `too-many-steps`, `too-many-bytes`
-  /// and `overloaded`.
+  /// Appends an object as JSON, or `null` if it does not exist. Throws `too-many-objects`, `too-many-steps`,
+  /// `too-many-bytes` and `overloaded`.
   func append(_ reference: Reference, to bytes: inout [UInt8]) throws(Problem) {
     try append(reference, expansion, keys, paths, to: &bytes)
   }
@@ -41,7 +41,7 @@ struct ObjectEncoder {
       return
     }
     if let guarded, guarded.record(reference) == nil {
-      // The reference stays what it is.
+      // An object that may not be read remains a reference.
       Value.reference(reference).appendJSON(to: &bytes)
       return
     }
@@ -53,7 +53,7 @@ struct ObjectEncoder {
     bytes.append(contentsOf: "{\"@ref\":\"".utf8)
     bytes.append(contentsOf: reference.text.utf8)
     bytes.append(UInt8(ascii: "\""))
-    // It moves with the keys that are left out.
+    // The revision would change with the keys that are left out.
     if hidden.isEmpty {
       bytes.append(contentsOf: ",\"@revision\":".utf8)
       bytes.appendDecimal(record.revision)
@@ -84,7 +84,7 @@ struct ObjectEncoder {
     bytes.append(UInt8(ascii: "}"))
   }
 
-  /// The objects that the value of a relationship names.
+  /// Appends the objects that the value of a relationship names.
   private func append(
     _ value: Value, _ expansion: Expansion, to bytes: inout [UInt8]
   ) throws(Problem) {
@@ -104,10 +104,10 @@ struct ObjectEncoder {
 }
 
 extension ObjectEncoder {
-  /// An encoder for what `?keys=` and `?expand=` ask of objects of an entity; `?keys=` takes key paths where
-  /// `takesPaths`: an `ETag` of the object alone says nothing of what stands behind them. Throws what is wrong with a
-  /// key path, for an expansion that is no relationship `malformed-query`, and `forbidden` for a key that may not be
-  /// read.
+  /// Creates an encoder for the `?keys=` and `?expand=` of a request for objects of an entity. `?keys=` takes key paths
+  /// only with `takesPaths`, since an `ETag` of the object alone does not cover their values. Throws the problem of an
+  /// invalid key path, `malformed-query` for an expansion that is not a relationship, and `forbidden` for a key that
+  /// the viewer may not read.
   init(
     state: MeteredState, guarded: GuardedReader<MeteredState>?, entity: Entity, target: Target,
     takesPaths: Bool = false,
@@ -154,7 +154,7 @@ extension ObjectEncoder.Expansion {
 }
 
 extension ValueType {
-  /// Whether its values are references, or lists of them.
+  /// True if the values are references, or lists of references.
   fileprivate var namesObjects: Bool {
     switch self {
     case .object: true
@@ -164,16 +164,16 @@ extension ValueType {
   }
 }
 
-/// How many rows there are, as answers and events say it.
+/// The numbers of rows in responses and events.
 struct QueryCounts {
-  /// Those of the window; of a fetch all.
+  /// The number of rows in the window. For a fetch, the number of all rows.
   let count: Int
-  /// All that match.
+  /// The number of all matching rows.
   let total: Int
-  /// The objects for which the filter fails.
+  /// The number of objects for which the filter failed.
   let failed: Int
 
-  /// Appends `,"count":…,"total":…`, and `,"failed":…` where that is not 0.
+  /// Appends `,"count":…,"total":…`, and `,"failed":…` if that is not 0.
   func append(to bytes: inout [UInt8]) {
     bytes.append(contentsOf: ",\"count\":\(count),\"total\":\(total)".utf8)
     if failed > 0 { bytes.append(contentsOf: ",\"failed\":\(failed)".utf8) }
@@ -183,16 +183,16 @@ struct QueryCounts {
 // MARK: - Queries
 
 extension QueryResult {
-  /// Appends `,"sections":[…]`, what the window has of each section, with what all rows of it come to; of a query
-  /// without sections `,"aggregates":{…}`, what all rows come to. Nothing where the query asks for neither.
+  /// Appends `,"sections":[…]`: the rows of each section in the window, with the aggregates of all its rows. For a
+  /// query without sections, appends `,"aggregates":{…}`, the aggregates of all rows. Appends nothing if the query has
+  /// neither.
   func appendSummary(to bytes: inout [UInt8]) {
     query.appendSummary(sections: windowSections, aggregates: aggregates, to: &bytes)
   }
 }
 
 extension Query {
-  /// Appends `,"sections":[…]` where there are sections, `,"aggregates":{…}` where there are none and something is
-  /// aggregated.
+  /// Appends `,"sections":[…]` for a query with sections. Otherwise appends `,"aggregates":{…}` if it has aggregates.
   func appendSummary(sections: [QueryResult.WindowSection]?, aggregates values: [Value], to bytes: inout [UInt8]) {
     guard let sections else { return appendAggregates(values, to: &bytes) }
     bytes.append(contentsOf: ",\"sections\":[".utf8)
@@ -206,7 +206,7 @@ extension Query {
     bytes.append(UInt8(ascii: "]"))
   }
 
-  /// Appends `,"aggregates":{…}`, each under its text; nothing where the query has none.
+  /// Appends `,"aggregates":{…}`, with the text of each as its name, or nothing if the query has none.
   private func appendAggregates(_ values: [Value], to bytes: inout [UInt8]) {
     guard !aggregates.isEmpty else { return }
     bytes.append(contentsOf: ",\"aggregates\":{".utf8)

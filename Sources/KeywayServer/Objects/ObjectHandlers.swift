@@ -3,17 +3,17 @@ import HTTPTypes
 import KeyValueModel
 import Store
 
-/// `/v1/objects/{Entity}/{id}` as JSON, and the creation of objects.
+/// Serves `/v1/objects/{Entity}/{id}` as JSON, and creates objects.
 struct ObjectHandlers: Sendable {
   let store: Store
   let writer: TransactionWriter
   let readings: Readings
   let limits: RequestLimits
   let streams: StreamRegistry
-  /// Gives the id of an object that is created without one.
+  /// Returns an id for an object that is created without one.
   let makeID: @Sendable () -> String
 
-  /// `GET`: the object, or those of its keys that `?keys=` names, with other objects where `?expand=` asks for them.
+  /// `GET`: the object, or the keys of it that `?keys=` names, with the related objects that `?expand=` names.
   func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let reference = try context.reference(in: store.schema)
     let target = context.target
@@ -49,7 +49,7 @@ struct ObjectHandlers: Sendable {
     }
   }
 
-  /// `POST /v1/objects/{Entity}`: creates an object, which gets its id from the server.
+  /// `POST /v1/objects/{Entity}`: creates an object with an id from the server.
   func create(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let entity = context[.entity]
     _ = try Problem.translating(try store.schema.requireEntity(entity))
@@ -114,7 +114,7 @@ struct ObjectHandlers: Sendable {
     }
   }
 
-  /// What `Keyway-Lifetime` adds to a write.
+  /// Returns the operation that `Keyway-Lifetime` adds to a write, or none.
   private func lifetime(
     _ request: borrowing Request, _ context: RequestContext, _ reference: Reference
   ) throws(Problem) -> [Operation] {
@@ -122,7 +122,7 @@ struct ObjectHandlers: Sendable {
       .operation(of: request, on: reference)
   }
 
-  /// The object as a write left it.
+  /// Returns the response with the object as a write left it.
   private static func written(
     _ reference: Reference, for viewer: Viewer?, in state: borrowing ModelState, of store: Store,
     _ limits: RequestLimits, isNew: Bool

@@ -5,46 +5,47 @@ import KeyValueModel
 import Store
 import Support
 
-/// Fetches whose next page a client may still ask for. All pages of a fetch show one state, so the state is kept: for a
-/// while, for so many fetches, and for so many bytes. A page that is no longer kept is `page-expired`.
+/// Fetches whose next page a client may still request. All pages of a fetch show one state, so that state is kept,
+/// within limits of time, number and bytes. A page that is no longer kept is `page-expired`.
 ///
-/// A client whose share is used up loses its own oldest fetch by the next one. Where all clients together have what
-/// there is, room comes from the one that has the most, and only for one that has less: no client takes from another
+/// A client that has used up its share loses its own oldest fetch with its next one. If all clients together have used
+/// up the total, the client with the most gives way, and only to a client that has less. No client takes from another
 /// what it could not have itself.
 ///
-/// `contents` is all that changes. The ledger's lock is taken inside its lock, and no other.
+/// `contents` is the only mutable state. The ledger's lock is the only lock taken inside its lock.
 package final class PageStore: Sendable {
-  /// What a fetch found.
+  /// The result of a fetch.
   struct Rows: Sendable {
-    /// All of it, in order.
+    /// The references of all objects found, in order.
     let references: [Reference]
-    /// For how many objects the filter failed.
+    /// The number of objects for which the filter failed.
     var failed = 0
-    /// `,"sections":[…]` or `,"aggregates":{…}` of all of it; nothing where the fetch asks for neither.
+    /// The text `,"sections":[…]` or `,"aggregates":{…}` of all rows. Empty if the fetch has neither.
     var end: [UInt8] = []
   }
 
-  /// A fetch under way.
+  /// A fetch in progress.
   struct Fetch: Sendable {
-    /// The state that all its pages show. Retaining it costs what is written meanwhile.
+    /// The state that all its pages show. Retaining it costs as much memory as is written meanwhile.
     let snapshot: Snapshot
     let rows: Rows
-    /// What was asked for: the target of the first page.
+    /// The target of the request for the first page.
     let target: Target
-    /// Who fetched it.
+    /// The requester of the fetch.
     let owner: Owner
 
-    /// What it takes by itself, about.
+    /// The approximate size in bytes, without the retained state.
     var byteCount: Int {
       256 + MemoryLayout<Reference>.stride * rows.references.count + rows.end.count + target.text.utf8.count
         + (owner.subject?.text.utf8.count ?? 0)
     }
 
-    /// The longest target of a `Link` that has the whole query, in bytes: the head of a response always has that room.
+    /// The maximum length in bytes of a `Link` target with the whole query. The head of a response always has room for
+    /// it.
     private static let linkBytes = 256
 
-    /// True if a request for another page asks for nothing that the first one did not: what it leaves out is as there,
-    /// and how long its page is, it may say itself.
+    /// Returns true if a request for another page matches the first one. It may omit parameters, which then apply
+    /// unchanged, and may have its own limit.
     fileprivate func includes(_ other: Target) -> Bool {
       other.segments == target.segments
         && other.parameters.allSatisfy { name, value in
@@ -52,8 +53,8 @@ package final class PageStore: Sendable {
         }
     }
 
-    /// The value of a `Link` header that leads to the next page (RFC 8288): with everything that the fetch asks for,
-    /// unless that is long, because the page alone is enough.
+    /// Returns the value of a `Link` header with the next page (RFC 8288). It has all parameters of the fetch unless
+    /// they are long, since the page alone is enough.
     func link(toPage page: String, limit: String?) -> String {
       let asked = target.parameters.filter { $0.name != "page" && $0.name != "limit" }
       let rest = (limit.map { [(name: "limit", value: $0)] } ?? []) + [(name: "page", value: page)]
@@ -63,11 +64,11 @@ package final class PageStore: Sendable {
     }
   }
 
-  /// Who may go on with a fetch: the identity that began it, as long as it may read the same.
+  /// The requester who may continue a fetch: the identity that began it, as long as its read rules are the same.
   struct Owner: Hashable, Sendable {
-    /// The `sub` of the identity; nil for a client without a token.
+    /// The `sub` of the identity, or nil for a client without a token.
     let subject: ExactText?
-    /// What it may read; nil for everything.
+    /// The viewer whose read rules apply, or nil if none do.
     let viewer: Viewer?
 
     init(_ requester: Requester) {
@@ -75,20 +76,21 @@ package final class PageStore: Sendable {
     }
   }
 
-  /// The limits of fetches.
+  /// Limits of fetches.
   package struct Limits: Sendable {
-    /// The most fetches kept.
+    /// The maximum number of fetches.
     package var fetches = 1024
-    /// The most fetches kept for one client.
+    /// The maximum number of fetches of one client.
     package var clientFetches = 64
-    /// The most bytes of fetches, with what of past states is kept for them alone. `fetch.pageBytes`.
+    /// The maximum size of all fetches in bytes, including the past states that are kept for them alone.
+    /// `fetch.pageBytes`.
     package var bytes = 67_108_864
-    /// Seconds for which a fetch is kept. `fetch.pageSeconds`.
+    /// The time that a fetch is kept, in seconds. `fetch.pageSeconds`.
     package var seconds: UInt64 = 60
-    /// The most objects on a page. `fetch.limit`.
+    /// The maximum number of objects on a page. `fetch.limit`.
     package var objects = 1000
 
-    /// The defaults.
+    /// Creates the default limits.
     package init() {}
   }
 
@@ -99,8 +101,8 @@ package final class PageStore: Sendable {
   private let random: @Sendable () -> UInt64
   private let contents: Locked<KeptFetches>
 
-  /// A store without fetches. Their names begin with `mark`, `now` gives seconds that only grow, `random` the words
-  /// that name fetches.
+  /// Creates an empty store. The names of its fetches begin with `mark`. `now` returns monotonic seconds, `random` the
+  /// numbers that name fetches.
   package init(
     limits: Limits, ledger: MemoryLedger, mark: String = "", now: @escaping @Sendable () -> UInt64,
     random: @escaping @Sendable () -> UInt64
@@ -113,10 +115,10 @@ package final class PageStore: Sendable {
     contents = Locked(KeptFetches(limits: limits))
   }
 
-  /// How many fetches are kept, and the bytes of them.
+  /// The number of fetches, and their size in bytes.
   var counts: (fetches: Int, bytes: Int) { contents.withLock { ($0.count, $0.byteCount) } }
 
-  /// Keeps a fetch of a client and gives the word that its pages begin with. Throws `overloaded` where there is no room
+  /// Keeps a fetch of a client and returns the word that its pages begin with. Throws `overloaded` if there is no room
   /// that this client may take.
   func keep(_ fetch: Fetch, for client: ClientAddress) throws(Problem) -> String {
     let word = mark + String(random(), radix: 36)
@@ -131,7 +133,7 @@ package final class PageStore: Sendable {
             KeptFetch(fetch: fetch, client: client, expiry: now + limits.seconds, reservation: reservation), as: word)
           return true
         } catch {
-          // Its own fetches are what a client can do without.
+          // A client gives up its own older fetches first.
           guard contents.removeOldest(of: client) else { return false }
         }
       }
@@ -143,8 +145,8 @@ package final class PageStore: Sendable {
     return word
   }
 
-  /// The fetch that a page belongs to, and where the page begins; `target` is that of the request. One of another owner
-  /// is like one that is not kept.
+  /// Returns the fetch of a page, and the offset of the page in it. `target` is the target of the request. A fetch of
+  /// another owner is treated as expired.
   func fetch(
     page: String, _ target: Target, owner: Owner
   ) throws(Problem) -> (word: String, fetch: Fetch, offset: Int) {
@@ -167,11 +169,11 @@ package final class PageStore: Sendable {
     return (word, fetch, offset)
   }
 
-  /// What is answered where the state of a page is not kept.
+  /// The problem of a page whose state is no longer kept.
   package static var expired: Problem { Problem(.pageExpired, "the state of this page is no longer kept") }
 
-  /// Lets go of what is too old, and of what has become too large by what was written meanwhile; `written` is
-  /// `Snapshot.writtenBytes` of the present state. To be called every second or so.
+  /// Removes the fetches that are too old, and those that have become too large by later writes. `written` is
+  /// `Snapshot.writtenBytes` of the present state. Call this about every second.
   func sweep(written: Int) {
     let now = now()
     contents.withLock { contents in
@@ -181,20 +183,20 @@ package final class PageStore: Sendable {
   }
 }
 
-/// A fetch that is kept for its next pages.
+/// A fetch kept for its next pages.
 private struct KeptFetch: Sendable {
   let fetch: PageStore.Fetch
   let client: ClientAddress
-  /// When it is let go, in seconds.
+  /// The time at which it expires, in seconds of `now`.
   let expiry: UInt64
   let reservation: MemoryReservation
-  /// Bytes of past states that are kept for it, and would not be for the fetches after it.
+  /// The bytes of past states that are kept for it, and that the fetches after it do not need.
   var retainedBytes = 0
 
   var byteCount: Int { fetch.byteCount + retainedBytes }
 }
 
-/// The fetches that are kept, and who gives way where there are too many: tables without lock and clock.
+/// The kept fetches, and the rules for which of them give way. Pure bookkeeping, without a lock or a clock.
 private struct KeptFetches: Sendable {
   private struct Share {
     var fetches = 0
@@ -203,42 +205,43 @@ private struct KeptFetches: Sendable {
 
   private let limits: PageStore.Limits
   private var fetches: [String: KeptFetch] = [:]
-  /// The words of the fetches, the oldest first.
+  /// The words of the fetches, oldest first.
   private var words: Deque<String> = []
   private var shares: [ClientAddress: Share] = [:]
-  /// The bytes of all of them.
+  /// The total size of the fetches in bytes.
   private(set) var byteCount = 0
 
   init(limits: PageStore.Limits) {
     self.limits = limits
   }
 
-  /// How many there are.
+  /// The number of fetches.
   var count: Int { fetches.count }
 
-  /// The fetch of a word.
+  /// Returns the fetch of a word.
   func fetch(_ word: String) -> PageStore.Fetch? { fetches[word]?.fetch }
 
-  /// Adds the youngest fetch.
+  /// Adds the newest fetch.
   mutating func insert(_ kept: KeptFetch, as word: String) {
     fetches[word] = kept
     words.append(word)
     count(1, kept.byteCount, of: kept.client)
   }
 
-  /// Takes away what is too old.
+  /// Removes the expired fetches.
   mutating func removeExpired(at now: UInt64) {
     while let oldest = words.first, let kept = fetches[oldest], kept.expiry <= now { remove(oldest) }
   }
 
-  /// Takes away the oldest fetch of a client. False where it has none.
+  /// Removes the oldest fetch of a client. Returns false if it has none.
   mutating func removeOldest(of client: ClientAddress) -> Bool {
     guard let word = words.first(where: { fetches[$0]?.client == client }) else { return false }
     remove(word)
     return true
   }
 
-  /// Has others give way to one more fetch of so many bytes. False where none does that should.
+  /// Removes fetches to make room for one more of this size. Returns false if there is no room that this client may
+  /// take.
   mutating func makeRoom(for bytes: Int, of client: ClientAddress) -> Bool {
     guard bytes <= limits.bytes else { return false }
     while shares[client]?.fetches ?? 0 >= limits.clientFetches {
@@ -257,15 +260,15 @@ private struct KeptFetches: Sendable {
     return true
   }
 
-  /// How much of what there is a share is, by that of which it is the larger part (Ghodsi et al., Dominant Resource
-  /// Fairness, NSDI 2011).
+  /// Returns the dominant part of a share: the larger of its parts of all fetches and of all bytes (Ghodsi et al.,
+  /// Dominant Resource Fairness, NSDI 2011).
   private func dominance(of share: Share) -> Double {
     max(Double(share.fetches) / Double(limits.fetches), Double(share.bytes) / Double(limits.bytes))
   }
 
-  /// Counts what past states keep alive, by the bytes that were written since: for each state what was written between
-  /// it and the next that is kept. Then takes away what is over the limits: a fetch that its client has no memory for,
-  /// and while there is too much in all, that of the oldest state, which is the one that keeps the most.
+  /// Attributes the memory of past states to the fetches. Each is charged the bytes written between its state and the
+  /// next one that is kept. Then removes the fetches over the limits: those whose clients have no memory left and,
+  /// while the total is too large, those with the oldest states, which keep the most.
   mutating func settle(written: Int) {
     var next = written
     let byAge = words.sorted { age(of: $0) < age(of: $1) }

@@ -5,37 +5,37 @@ import KeyValueModel
 import Store
 import Support
 
-/// A write of a request, from the queue of the store to the response.
+/// The write of a request, from the store's queue to the response.
 final class PendingWrite: StoreWrite {
   /// The outcome of a write, until it is durable.
   private enum Answer: Sendable {
     case response(Response)
-    /// The response about a large object is made of its commit and the state, apart from the writer.
+    /// The commit and the state from which the response with a large object is encoded, outside the writer.
     case largeObject(Commit, ModelState)
-    /// The response of another node that has carried out the same request, whatever becomes of the batch.
+    /// The response of another node that has executed the same request, regardless of the outcome of the batch.
     case precedent(Response)
   }
 
   let transaction: Transaction
   let client: Int
-  /// The bytes that the client sent, or those of memory that they were made into.
+  /// The bytes that the client sent, or the larger size in memory of the parsed body.
   let byteCount: Int
   private let write: Write
   private let context: RequestContext
-  /// True if it was prepared before, and its time on the writer counts for the client.
+  /// True if the write was prepared before, so that its time on the writer counts for the client.
   private let isLarge: Bool
   private let writer: TransactionWriter
   private let completion: Completion
   private let rendering: TransactionWriter.Rendering
   private let answer = Locked<Answer?>(nil)
 
-  /// From how many bytes on an object's answers are encoded apart from the writer.
+  /// The size of an object, in bytes of JSON, above which its response is encoded outside the writer.
   static let largeBytes = 32_768
-  /// Where the answers about large objects are encoded: the next write need not wait for that.
+  /// The queue that encodes responses with large objects, so that the next write need not wait.
   private static let encoding = DispatchQueue(
     label: "keyway.answers", qos: .userInitiated, attributes: .concurrent)
 
-  /// Creates the write by a transaction of a request that `completion` answers.
+  /// Creates the write of a request as a transaction. `completion` sends its response.
   init(
     _ transaction: Transaction, of client: ClientAddress, bytes: Int, isLarge: Bool, _ write: Write,
     _ context: RequestContext, by writer: TransactionWriter, _ completion: Completion,
@@ -47,14 +47,15 @@ final class PendingWrite: StoreWrite {
   }
 
   func begin() {
-    // The writer's time on a large write counts for its client.
+    // The client is charged for the writer's time on a large write.
     if isLarge { completion.beginWork() }
   }
 
-  /// Returns what is kept with the commit of a write that has a name, its client's or the nodes'.
+  /// Returns the attachment that is stored with the commit. Nil for a write without a name from its client or from the
+  /// nodes.
   ///
-  /// The response is made for that, and sent afterwards. The one about a large object that nodes alone name is not
-  /// kept: a node that asks for the write again hears that it was done, and by which commit.
+  /// The response is encoded for it here, and sent afterwards. The response with a large object is not stored if only
+  /// nodes name the write: a node that retries the write receives the cursor of its commit.
   func attachment(to commit: Commit, _ state: borrowing ModelState) -> [UInt8]? {
     let (request, name) = (context.idempotency, context.nodes?.name)
     guard request != nil || name != nil else { return nil }
@@ -69,7 +70,7 @@ final class PendingWrite: StoreWrite {
     return PassedAttachment(name, request, response).bytes
   }
 
-  /// True if the response is kept with the commit.
+  /// Returns true if the response is stored with the commit.
   private func isKept(in state: borrowing ModelState) -> Bool {
     context.idempotency != nil || context.nodes?.name != nil && !write.isAbout(moreThan: Self.largeBytes, in: state)
   }
@@ -79,7 +80,7 @@ final class PendingWrite: StoreWrite {
     let answer: Answer
     switch outcome {
     case .success(let commit):
-      // It was made with the attachment.
+      // `attachment(to:_:)` has made the response.
       if isKept(in: state) { return }
       if write.isAbout(moreThan: Self.largeBytes, in: state) {
         answer = .largeObject(commit, copy state)

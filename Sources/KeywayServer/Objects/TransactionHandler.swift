@@ -3,25 +3,25 @@ import HTTPTypes
 import KeyValueModel
 import OrderedCollections
 
-/// `POST /v1/transactions`: operations as JSON.
+/// Serves `POST /v1/transactions`: operations as JSON.
 struct TransactionHandler: Sendable {
   let schema: Schema
   let writer: TransactionWriter
   let limits: RequestLimits
   let streams: StreamRegistry
-  /// Gives the id of an object that is created without one.
+  /// Returns an id for an object that is created without one.
   let makeID: @Sendable () -> String
 
-  /// The levels of a transaction around a value that it writes: the body, its list, the operation, the object to
-  /// create. They come on top of those of a body, so that what a `PUT` of a key takes, a transaction takes.
+  /// The JSON levels of a transaction around a value that it writes: the body, its list, the operation, the object to
+  /// create. They are added to the levels of a body, so that a transaction takes any value that a `PUT` of a key takes.
   private static let envelopeLevels = 4
 
-  /// The body of a transaction. Throws what is wrong with it as JSON.
+  /// Returns the body of a transaction. Throws a problem if it is not valid JSON.
   static func body(of request: borrowing Request) throws(Problem) -> JSONObject {
     try Body.object(of: request, depthLimit: Body.depthLimit + envelopeLevels)
   }
 
-  /// Commits the operations, all or none.
+  /// Commits all operations or none.
   func commit(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
     try LifetimeReader.refuse(request, "here 'lifetime' of create and patch says it")
@@ -33,7 +33,7 @@ struct TransactionHandler: Sendable {
       throw Problem(
         .tooManyOperations, "\(elements.count) operations; a transaction has at most \(limits.transactionOperations)")
     }
-    // What names no object asks no rule, and still makes a revision.
+    // A transaction without operations evaluates no rule, but still makes a revision.
     if elements.isEmpty, context.requester.isUnknown { throw AccessControl.unauthenticated }
     let newIDs = NewIDs(makeID)
     let lifetimes = LifetimeReader(
@@ -55,7 +55,7 @@ struct TransactionHandler: Sendable {
     }
     let write = Write(operations: operations, subject: .transaction, newIDs: newIDs.ids)
     return try writer.submit(write, request, context) { [viewer = context.viewer] commit, state in
-      // What was written may not be for the writer to read.
+      // The writer may not be allowed to read what it wrote.
       if let viewer, !commit.results.allSatisfy({ state.record($0) == nil || state.isThere($0, for: viewer) }) {
         return Response(status: .noContent)
       }
@@ -70,13 +70,13 @@ struct TransactionHandler: Sendable {
   }
 }
 
-/// Reads one operation of a transaction, which the table of `OperationKind` describes.
+/// Reads one operation of a transaction. The table of `OperationKind` describes the operations.
 struct OperationReader {
   private let members: JSONObject
   private let schema: Schema
   private let makeID: () -> String
 
-  /// A reader of an element of `operations`, or `invalid-value` where it is no object.
+  /// Creates a reader for an element of `operations`. Throws `invalid-value` if it is not an object.
   init(_ value: Value, _ schema: Schema, makeID: @escaping () -> String) throws(ModelError) {
     guard case .object(let members) = value else { throw ModelError(.invalidValue, "an operation is a JSON object") }
     self.members = members
@@ -84,7 +84,7 @@ struct OperationReader {
     self.makeID = makeID
   }
 
-  /// The operation, or what is wrong with its members.
+  /// Returns the operation. Throws an error if a member is missing or invalid.
   func operation() throws(ModelError) -> Operation {
     let kind = try kind()
     let reference = try kind == .create ? newReference() : self.reference()
@@ -95,16 +95,16 @@ struct OperationReader {
     return Operation(kind, reference, operands)
   }
 
-  /// The kinds that may say how long their object is to last.
+  /// The kinds of operations that may have a lifetime.
   static let leasing: Set<OperationKind> = [.create, .patch]
 
-  /// How long the object is to last; nil where the operation, which has been read, does not say.
+  /// Returns the lifetime of the object, or nil if the operation has none. Call `operation()` first.
   func lifetime(_ reader: LifetimeReader) throws(ModelError) -> Lifetime? {
     guard let value = members["lifetime"] else { return nil }
     return try reader.lifetime(value)
   }
 
-  /// What `op` may name: the kinds of one name, with the members that such an operation may have besides.
+  /// The kinds of operations with one name in `op`, and the members that such an operation may have.
   private struct Sent {
     let first: OperationKind
     let isAmbiguous: Bool
@@ -120,12 +120,12 @@ struct OperationReader {
     }
   }
 
-  /// All of them by name: made once, since a transaction may have thousands of operations.
+  /// The kinds by name. Computed once, since a transaction may have thousands of operations.
   private static let sent = Dictionary(grouping: OperationKind.allCases.filter(\.isSent), by: \.name)
     .compactMapValues { kinds in kinds.first.map { Sent(kinds, first: $0) } }
 
-  /// The kind that `op` names, once nothing but its members is there. Two kinds are called `remove`: one has places,
-  /// the other members.
+  /// Returns the kind that `op` names, after checking that it allows all members of the operation. Two kinds are called
+  /// `remove`: one has indexes, the other members.
   private func kind() throws(ModelError) -> OperationKind {
     let name = try string("op")
     guard let sent = Self.sent[name] else { throw ModelError(.invalidValue, "'\(name)' is no operation") }
@@ -142,7 +142,7 @@ struct OperationReader {
     }
   }
 
-  /// `operands` are those before it: of members, the key path.
+  /// Returns one operand. `operands` are the operands before it, such as the key path of members.
   private func operand(
     _ form: OperandForm, _ operands: [Operand], of reference: Reference
   ) throws(ModelError) -> Operand {

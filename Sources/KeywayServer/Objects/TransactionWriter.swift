@@ -4,22 +4,22 @@ import KeyValueModel
 import Store
 import Support
 
-/// Makes transactions of writes, and hands them to the store.
+/// Makes transactions of writes, and submits them to the store.
 struct TransactionWriter: Sendable {
-  /// Makes the response to a write that succeeded, from its commit and the state that the transaction left. Called
-  /// once: on the writer's thread, or where the object is large on another.
+  /// Makes the response to a successful write, from its commit and the state after the transaction. Called once: on the
+  /// writer's thread or, if the object is large, on another.
   typealias Rendering = @Sendable (_ commit: Commit, _ state: borrowing ModelState) -> Response
 
   let store: Store
-  /// Where what is large is prepared.
+  /// The pool whose threads prepare large writes.
   let readings: Readings
   let limits: RequestLimits
-  /// Knows the responses of other nodes to requests with a key.
+  /// The responses of other nodes to requests with an `Idempotency-Key`.
   let idempotency: IdempotentHandlers
 
   private var conditions: WriteConditions { WriteConditions(store: store, limits: limits) }
 
-  /// Hands a transaction to the store. What `rendering` gives is sent once the commit is published.
+  /// Submits a transaction to the store. The response that `rendering` returns is sent once the commit is published.
   func submit(
     _ write: Write, _ request: borrowing Request, _ context: RequestContext, rendering: @escaping Rendering
   ) throws(Problem) -> HandlerResponse {
@@ -38,7 +38,7 @@ struct TransactionWriter: Sendable {
     let isLarge =
       request.body().count > MemoryLedger.uncountedBytes
       || write.isPatch(ofMoreThan: PendingWrite.largeBytes, in: store)
-    // What was made of the body says better how long the writer takes than its length does.
+    // The size of the parsed body predicts the writer's time better than the length of its text.
     let (client, bytes) = (request.client, max(request.body().count, request.heldBytes))
     return .deferred { [self, transaction] completion in
       @Sendable func handOver(_ transaction: Transaction) {
@@ -59,7 +59,7 @@ struct TransactionWriter: Sendable {
     }
   }
 
-  /// The problem of what the model refuses; where a condition failed, with the present `ETag`.
+  /// Returns the problem of a write that the model refuses. If a condition failed, it has the present `ETag`.
   func refusal(
     _ error: ModelError, of write: Write, for viewer: Viewer?, _ state: borrowing ModelState
   ) -> Problem {
@@ -86,8 +86,8 @@ struct TransactionWriter: Sendable {
     return name
   }
 
-  /// What `read` makes of a request for an object or one of its key paths. Where the request is wrong, what its path
-  /// names is looked at first: an object that is not there, and a key that its entity does not have.
+  /// Returns the result of `read` for a request for an object or one of its key paths. If `read` throws, errors of the
+  /// path take precedence: an object that does not exist, and a key that its entity does not have.
   func reading<Result>(
     _ reference: Reference, _ keyPath: String? = nil, for viewer: Viewer?, _ read: () throws(Problem) -> Result
   ) throws(Problem) -> Result {
@@ -106,18 +106,18 @@ struct TransactionWriter: Sendable {
   }
 }
 
-/// What a request writes: one transaction.
+/// The write of a request: one transaction.
 struct Write: Sendable {
-  /// What a write is about, for its conditions and for the present `ETag`.
+  /// The subject of a write, for its conditions and for the present `ETag`.
   enum Subject: Sendable {
     case object(Reference)
     case keyPath(Reference, String)
-    /// An object that gets its id from the server: it has no `ETag` yet.
+    /// An object with an id from the server. It has no `ETag` yet.
     case newObject
-    /// Any number of objects, which have no `ETag` in common.
+    /// Any number of objects, which have no common `ETag`.
     case transaction
 
-    /// The object; nil where there is none with an `ETag`.
+    /// The object, or nil if the subject has no `ETag`.
     var reference: Reference? {
       switch self {
       case .object(let reference), .keyPath(let reference, _): reference
@@ -128,31 +128,34 @@ struct Write: Sendable {
 
   let operations: [Operation]
   let subject: Subject
-  /// The ids that the server made for objects of this write.
+  /// The ids that the server made for the objects of this write.
   var newIDs: Set<String> = []
 
-  /// Whether the object that it is about has more bytes of JSON than this in a state.
+  /// Returns true if the object of the write has more bytes of JSON than this in a state.
   func isAbout(moreThan bytes: Int, in state: borrowing ModelState) -> Bool {
     guard let reference = subject.reference, let record = state.record(reference) else { return false }
     return record.textBytes > bytes
   }
 
-  /// Whether it is a JSON patch of an object with more bytes of JSON than this.
+  /// Returns true if the write is a JSON Patch of an object with more bytes of JSON than this.
   fileprivate func isPatch(ofMoreThan bytes: Int, in store: Store) -> Bool {
     guard case .jsonPatch? = operations.first else { return false }
     return isAbout(moreThan: bytes, in: store.snapshot.state)
   }
 
-  /// How many operations the client sent: what some say of a lifetime is one of its own to the model.
+  /// The number of operations that the client sent. In the model, the lifetime of an operation is an operation of its
+  /// own.
   private var sentCount: Int { operations.count { !$0.isLifetime } }
 
-  /// Where the operation at `index` stood among those that the client sent; nil where it sent only one.
+  /// Returns the index, among the operations that the client sent, of the operation at `index`. Nil if the client sent
+  /// only one.
   private func sentPosition(_ index: Int) -> Int? {
     sentCount > 1 ? max(0, operations.prefix(index + 1).count { !$0.isLifetime } - 1) : nil
   }
 
-  /// What the model refuses, as it is said to the client: an object that got its id from the server, and that now never
-  /// was, is not named; and a transaction of one operation has an index too.
+  /// Returns the problem that is sent for an error of the model. It does not name an object with an id from the server,
+  /// since that object was never created. In a transaction, it has an operation index even if there is only one
+  /// operation.
   fileprivate func refusal(_ error: ModelError) -> Problem {
     var error = error
     if let object = error.object, let id = object.split(separator: "/").last, newIDs.contains(String(id)) {
@@ -166,7 +169,7 @@ struct Write: Sendable {
   }
 }
 
-/// Makes ids for the new objects of one request, and keeps which they are.
+/// Makes ids for the new objects of one request, and records them.
 final class NewIDs {
   private let makeID: () -> String
   private(set) var ids: Set<String> = []
@@ -175,7 +178,7 @@ final class NewIDs {
     self.makeID = makeID
   }
 
-  /// An id that no object has.
+  /// Returns an id that no object has.
   func make() -> String {
     let id = makeID()
     ids.insert(id)
@@ -186,12 +189,12 @@ final class NewIDs {
 extension Operation {
   fileprivate var isLifetime: Bool { if case .lifetime = self { true } else { false } }
 
-  /// How many things it does: itself, and the objects that it makes in place.
+  /// The number of operations that it counts as: one, and one for each object that it creates in place.
   fileprivate var size: Int {
     switch self {
     case .insert(_, _, let members, _), .replace(_, _, _, let members), .mutateSet(_, _, _, let members):
       1 + members.count { if case .object = $0 { true } else { false } }
-    // A part of the operation before it.
+    // A lifetime is a part of the operation before it.
     case .lifetime: 0
     default: 1
     }

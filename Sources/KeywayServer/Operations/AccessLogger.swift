@@ -3,22 +3,22 @@ import Logging
 import Support
 import Synchronization
 
-/// Writes the access log: a line for each request, and for each stream when it has ended.
+/// Writes the access log: one line for each request, and one for each stream when it has ended.
 ///
-/// A line names the resource by its pattern: no path, query, header or body that a client sent stands in it, but the
-/// method, the request's id and, as an option, the `sub` of its identity, none of which can forge lines.
+/// A line names the resource by its pattern. It has no path, query, header or body that a client sent, only the method,
+/// the request id and, optionally, the `sub` of its identity, none of which can forge lines.
 package final class AccessLogger: AccessLog {
-  /// The most characters of a method that are written.
+  /// The maximum number of characters of a method in a line.
   private static let methodLength = 32
 
   private let level: Locked<AccessLogLevel>
-  /// Whether that is any but `off`: every request asks.
+  /// True if the level is not `off`. Read for every request, without the lock.
   private let isOn: Atomic<Bool>
-  /// True to write the `sub` of the identity that asked.
+  /// True if lines have the `sub` of the identity that sent the request.
   private let namesIdentities: Bool
   private let output: LogOutput
 
-  /// The log of that level; with `namesIdentities`, lines have the `sub` of the identity that asked.
+  /// Creates a log with this level. With `namesIdentities`, lines have the `sub` of the identity that sent the request.
   package init(_ level: AccessLogLevel, namesIdentities: Bool = false, output: LogOutput) {
     self.level = Locked(level)
     self.namesIdentities = namesIdentities
@@ -26,10 +26,10 @@ package final class AccessLogger: AccessLog {
     self.output = output
   }
 
-  /// Whether any record has a line.
+  /// True if any record is written.
   package var isWanted: Bool { isOn.load(ordering: .relaxed) }
 
-  /// From now on the lines of that level are written.
+  /// Sets the level of the records to write from now on.
   package func set(_ level: AccessLogLevel) {
     self.level.withLock {
       $0 = level
@@ -37,7 +37,7 @@ package final class AccessLogger: AccessLog {
     }
   }
 
-  /// Writes the line of a record, where the level asks for it.
+  /// Writes the line of a record if the level includes it.
   package func ended(_ record: AccessRecord) {
     let level = level.withLock { $0 }
     guard level == .all || level == .errors && Self.isError(record) else { return }
@@ -66,11 +66,11 @@ package final class AccessLogger: AccessLog {
   }
 }
 
-/// Which requests the access log tells of.
+/// The requests that the access log records.
 package enum AccessLogLevel: String, CaseIterable, Sendable {
   /// None.
   case off
-  /// Those that were answered with a status from 400 on, or not at all, and streams whose clients were too slow.
+  /// Requests with a status of 400 or above or without a response, and streams whose clients were too slow.
   case errors
   /// All.
   case all

@@ -2,13 +2,13 @@ import KeyValueModel
 package import Logging
 import Support
 
-/// One line of the log on its way to becoming bytes. Whatever its values are, it stays one line, and no value looks
-/// like another field.
+/// One line of the log while it is encoded. Whatever its values are, it stays one line, and no value looks like another
+/// field.
 package struct LogLine {
   private let format: LogFormat
   private var bytes: [UInt8] = []
 
-  /// A line without fields. `label` says which part of the program speaks; `milliseconds` is the time since 1970.
+  /// Creates a line without fields. `label` names the part of the program, `milliseconds` is the time since 1970.
   package init(_ format: LogFormat, at milliseconds: Int64, _ level: Logger.Level, label: String, message: String) {
     self.format = format
     bytes.reserveCapacity(192)
@@ -23,7 +23,7 @@ package struct LogLine {
     }
   }
 
-  /// Adds a field; `name` is the program's own.
+  /// Adds a field. `name` must not come from outside the program: it is not escaped.
   package mutating func add(_ name: String, _ value: String) {
     begin(name)
     switch format {
@@ -39,20 +39,20 @@ package struct LogLine {
     }
   }
 
-  /// Adds a field that is a number.
+  /// Adds a field with a number.
   package mutating func add(_ name: String, _ value: Int) {
     begin(name)
     bytes += String(value).utf8
   }
 
-  /// Adds a duration, in milliseconds with three places.
+  /// Adds a field with a duration in milliseconds, with three decimal places.
   package mutating func add(_ name: String, nanoseconds: Int64) {
     begin(name)
     let microseconds = nanoseconds / 1_000
     bytes += "\(microseconds / 1_000).\((microseconds % 1_000).padded(to: 3))".utf8
   }
 
-  /// The bytes, with the line's end.
+  /// Returns the bytes of the line, with its newline.
   package consuming func ended() -> [UInt8] {
     if format == .json { bytes.append(UInt8(ascii: "}")) }
     bytes.append(UInt8(ascii: "\n"))
@@ -66,13 +66,14 @@ package struct LogLine {
     }
   }
 
-  /// Whether a value needs no quotation marks: no white space, none of these, nothing but ASCII.
+  /// Returns true if a value needs no quotation marks: it is not empty and consists of visible ASCII characters other
+  /// than the quotation mark and the backslash.
   private static func isWord(_ value: String) -> Bool {
     !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x22 && $0 != 0x5C && $0 < 0x7F }
   }
 
-  /// Appends text in which no character ends a line or moves a terminal's cursor: such ones are escaped, as are,
-  /// between quotation marks, these and the backslash.
+  /// Appends text in which no character ends a line or moves a terminal's cursor: such characters are escaped. With
+  /// `quoted`, quotation marks and backslashes are escaped too.
   private static func append(plain text: String, to bytes: inout [UInt8], quoted: Bool = false) {
     if !quoted, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) {
       bytes += text.utf8
@@ -90,10 +91,10 @@ package struct LogLine {
   }
 }
 
-/// How a line of the log looks.
+/// The format of the lines of the log.
 package enum LogFormat: String, CaseIterable, Sendable {
   /// For people: `TIME LEVEL LABEL: NAME=VALUE … MESSAGE`.
   case text
-  /// For programs: an object a line.
+  /// For programs: one JSON object per line.
   case json
 }

@@ -3,23 +3,23 @@ import Glibc
 package import Logging
 import Support
 
-/// Where the lines of the log go: a descriptor, by way of a bounded buffer that a thread of its own empties.
+/// The destination of the log: a file descriptor, written to by a thread of its own from a bounded buffer.
 ///
-/// Logging never waits for the reader of the log. What does not fit into the buffer any more is dropped and counted,
-/// and the log itself says how much, as soon as its reader goes on. Everything mutable is behind the lock.
+/// Logging never waits for the reader of the log. Lines that do not fit into the buffer are dropped and counted, and
+/// the log reports their number as soon as its reader continues. All mutable state is behind the lock.
 package final class LogOutput: Sendable {
   private struct Buffer {
     var waiting: [UInt8] = []
-    /// The thread is at work, or about to be.
+    /// True if the thread is writing, or about to.
     var isEmptying = false
     var dropped = 0
-    /// How many of those the log has told of.
+    /// The number of dropped lines that the log has reported.
     var toldDropped = 0
   }
 
-  /// How its lines look.
+  /// The format of its lines.
   package let format: LogFormat
-  /// The least severe entries that are written by handlers without a level of their own.
+  /// The minimum level of the entries that handlers without a level of their own write.
   private let leastLevel: Locked<Logger.Level>
   /// The time in milliseconds since 1970.
   let now: @Sendable () -> Int64
@@ -28,8 +28,8 @@ package final class LogOutput: Sendable {
   private let buffer = Locked(Buffer())
   private let queue = DispatchQueue(label: "keyway.log")
 
-  /// An output to a descriptor, which stays its owner's. At most `bytes` wait to be written, and as many are being
-  /// written. `now` gives the time in milliseconds since 1970.
+  /// Creates an output to a descriptor, which the caller continues to own. Up to `bytes` bytes wait to be written,
+  /// while up to as many are being written. `now` returns the time in milliseconds since 1970.
   package init(
     _ format: LogFormat, level: Logger.Level = .info, descriptor: Int32, bytes: Int,
     now: (@Sendable () -> Int64)? = nil
@@ -39,16 +39,16 @@ package final class LogOutput: Sendable {
     self.now = now ?? { Int64(SystemClock.epochMilliseconds) }
   }
 
-  /// The least severe entries that are written by handlers without a level of their own. Any thread.
+  /// The minimum level of the entries that handlers without a level of their own write. Can be used from any thread.
   package var level: Logger.Level {
     get { leastLevel.withLock { $0 } }
     set { leastLevel.withLock { $0 = newValue } }
   }
 
-  /// How many lines were lost since the start. Any thread.
+  /// The number of lines dropped since the start. Can be read from any thread.
   package var droppedLines: Int { buffer.withLock { $0.dropped } }
 
-  /// Takes whole lines, each with its end. Any thread; does not wait.
+  /// Queues whole lines, each with its newline. Can be called from any thread, and does not wait.
   package func write(_ line: [UInt8]) {
     let isNeeded = buffer.withLock { buffer in
       guard buffer.waiting.count + line.count <= limit else {
@@ -62,7 +62,7 @@ package final class LogOutput: Sendable {
     if isNeeded { queue.async { [self] in empty() } }
   }
 
-  /// Waits until everything is written, or for as long as it may take.
+  /// Waits until everything is written, at most for `duration`.
   package func flush(within duration: Duration) {
     let deadline = ContinuousClock.now + duration
     while buffer.withLock({ $0.isEmptying }), ContinuousClock.now < deadline { usleep(2_000) }
@@ -79,7 +79,7 @@ package final class LogOutput: Sendable {
           var poller = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
           poll(&poller, 1, -1)
         } else if errno != EINTR {
-          // No reader is left, or no room: these lines are lost, the next may not be.
+          // The reader is gone, or the disk is full: these lines are lost. Later ones may succeed.
           buffer.withLock { $0.dropped += Self.lineCount(rest) }
           break
         }
@@ -87,7 +87,7 @@ package final class LogOutput: Sendable {
     }
   }
 
-  /// What waits; nil, and the thread is done, where that is nothing.
+  /// Takes the waiting bytes. Nil, and the thread is done, if there are none.
   private func take() -> [UInt8]? {
     let (bytes, dropped) = buffer.withLock { buffer -> ([UInt8], Int) in
       defer { buffer.waiting = [] }
@@ -108,27 +108,27 @@ package final class LogOutput: Sendable {
   }
 }
 
-/// Writes entries of the log as lines of either format, without waiting for the reader of the log.
+/// Writes log entries as lines of either format, without waiting for the reader of the log.
 package struct LineLogHandler: LogHandler {
   private let label: String
   private let output: LogOutput
-  /// What stands in each entry.
+  /// The metadata of every entry.
   package var metadata: Logger.Metadata = [:]
-  /// Nil where the level is that of the output.
+  /// The level of this handler, or nil if it is the level of the output.
   private var ownLevel: Logger.Level?
 
-  /// The least severe entries that are written: those of the output, until another level is set.
+  /// The minimum level of the entries to write: the level of the output, until another one is set.
   package var logLevel: Logger.Level {
     get { ownLevel ?? output.level }
     set { ownLevel = newValue }
   }
 
-  /// A handler for the logger of that label.
+  /// Creates a handler for the logger with this label.
   package init(label: String, output: LogOutput) {
     (self.label, self.output) = (label, output)
   }
 
-  /// One value that stands in each entry.
+  /// One metadata value of every entry.
   package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
     get { metadata[key] }
     set { metadata[key] = newValue }

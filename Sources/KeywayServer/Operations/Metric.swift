@@ -1,4 +1,5 @@
-/// What `/metrics` tells, by name: the one table from which the page, its help and the documentation are written.
+/// The metrics of `/metrics`, by name. This is the one table from which the page, its help and the documentation are
+/// derived.
 package enum Metric: String, CaseIterable, Sendable {
   case buildInfo = "keyway_build_info"
 
@@ -63,12 +64,12 @@ package enum Metric: String, CaseIterable, Sendable {
   case activeConditions = "keyway_condition_active"
   case droppedLogLines = "keyway_log_lines_dropped_total"
 
-  /// What Prometheus takes it for.
+  /// The type of a metric in Prometheus.
   package enum Kind: String, Sendable {
     case counter, gauge, histogram
   }
 
-  /// What Prometheus takes it for, which its name says.
+  /// The type in Prometheus, derived from the name.
   package var kind: Kind {
     if rawValue.hasSuffix("_total") { return .counter }
     return rawValue.hasSuffix("_duration_seconds") ? .histogram : .gauge
@@ -89,7 +90,7 @@ package enum Metric: String, CaseIterable, Sendable {
     }
   }
 
-  /// What it says, as a sentence.
+  /// The help text, as a sentence.
   package var help: String {
     switch self {
     case .buildInfo: "The version of the program; always 1."

@@ -3,7 +3,7 @@ import HTTPTypes
 import KeyValueModel
 import Store
 
-/// `/metrics`, in the Prometheus text format.
+/// Serves `/metrics` in the Prometheus text format.
 struct MetricsHandler: Sendable {
   let store: Store
   let streams: StreamRegistry
@@ -12,7 +12,7 @@ struct MetricsHandler: Sendable {
   let ledger: MemoryLedger
   let registry: PrometheusRegistry
 
-  /// Everything that is counted and measured.
+  /// Returns all metrics.
   func get(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
     registry.set(.buildInfo, ["version": Release.version], to: 1)
     exportStore()

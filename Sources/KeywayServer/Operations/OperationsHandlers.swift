@@ -4,7 +4,7 @@ import KeyValueModel
 import Store
 import Synchronization
 
-/// What operators ask: alive, ready, status; and the pages that explain problems.
+/// Serves health, readiness and status for operators, and the pages that explain problems.
 struct OperationsHandlers: Sendable {
   let store: Store
   let node: any Node
@@ -13,19 +13,19 @@ struct OperationsHandlers: Sendable {
   let ledger: MemoryLedger
   let readiness: Readiness
 
-  /// `/healthz`: the process answers.
+  /// `/healthz`: the process is alive.
   func health(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
     .response(.json(["status": .string("alive")]))
   }
 
-  /// `/readyz`: it takes requests, writes among them, or a problem that says why it does not.
+  /// `/readyz`: the server accepts requests, including writes. Otherwise, a problem with the reason.
   func ready(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try readiness.checkWrites(toleratingRefusals: node.toleratesRefusals)
     try node.checkHearing()
     return .response(.json(["status": .string("ready")]))
   }
 
-  /// `/v1/problems/{code}`: what a problem means.
+  /// `/v1/problems/{code}`: the meaning of a problem.
   func problem(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     guard let code = ProblemCode(rawValue: context[.code]) else {
       throw Problem(.notFound, "there is no problem '\(context[.code])'")
@@ -38,7 +38,7 @@ struct OperationsHandlers: Sendable {
       ]))
   }
 
-  /// `/v1/status`: what is open and how far the store has come.
+  /// `/v1/status`: the open streams, and the progress of the store.
   func status(_ request: borrowing Request, _ context: RequestContext) -> HandlerResponse {
     let snapshot = store.snapshot
     let counts = streams.counts
@@ -62,7 +62,7 @@ struct OperationsHandlers: Sendable {
     return .response(.json(body))
   }
 
-  /// The memory that clients make the server hold, and that the objects take, in bytes.
+  /// The memory that the server holds for clients, and the memory of the objects, in bytes.
   private var memoryStatus: JSONObject {
     var status: JSONObject = [
       "bytes": .integer(Int64(ledger.total)), "limit": .integer(Int64(ledger.limit)),
@@ -74,7 +74,7 @@ struct OperationsHandlers: Sendable {
     return status
   }
 
-  /// What there is to say of the store's journal and disk.
+  /// The status of the store's journal and disk.
   private var storeStatus: JSONObject {
     let bounds = store.journal.bounds
     var status: JSONObject = [
@@ -98,31 +98,32 @@ struct OperationsHandlers: Sendable {
   }
 }
 
-/// Whether the server takes work: not before the store has read its journal, and not once the server drains.
+/// The readiness of the server: it accepts requests once the store has read its journal, and until the server drains.
 final class Readiness: Sendable {
   private let store: Store
   private let draining = Atomic(false)
   private let announced = Atomic(false)
 
-  /// The readiness of a server over a store.
+  /// Creates the readiness of a server over a store.
   init(of store: Store) {
     self.store = store
   }
 
-  /// Whether the server is about to stop, also while it still takes work.
+  /// True if the server is about to stop, even while it still accepts requests.
   fileprivate var isDraining: Bool { announced.load(ordering: .relaxed) }
 
-  /// From now on it is known that the server is about to stop.
+  /// Announces that the server is about to stop.
   func announceDraining() { announced.store(true, ordering: .relaxed) }
 
-  /// From now on the server takes no new work.
+  /// Stops accepting requests.
   func beginDraining() {
     announceDraining()
     draining.store(true, ordering: .relaxed)
   }
 
-  /// Whether new work should come: the same as `check`, and throws `draining` as soon as that is announced, and
-  /// `store-unavailable` where writes are refused, too, unless that is tolerated: reading goes on meanwhile.
+  /// Throws if clients should not send new requests: like `check()`, and also `draining` as soon as draining is
+  /// announced, and `store-unavailable` if writes are refused, unless that is tolerated, since reads still succeed
+  /// then.
   fileprivate func checkWrites(toleratingRefusals isTolerated: Bool) throws(Problem) {
     if isDraining { throw Self.draining }
     try check()
@@ -133,7 +134,7 @@ final class Readiness: Sendable {
 
   private static var draining: Problem { Problem(.draining, "the server is about to stop") }
 
-  /// Throws `draining`, or `store-unavailable` with how far the store has come in reading its journal.
+  /// Throws `draining`, or `store-unavailable` with the store's progress in reading its journal.
   func check() throws(Problem) {
     if draining.load(ordering: .relaxed) { throw Self.draining }
     if case .recovering(let progress) = store.condition {

@@ -2,41 +2,41 @@ import HTTPTypes
 import Support
 import Synchronization
 
-/// What the server counts and measures, in the Prometheus text format, version 0.0.4.
+/// The metrics of the server, in the Prometheus text format, version 0.0.4.
 ///
-/// The names of metrics and labels are the server's own: they need no escaping, the values of labels do. What is
-/// counted often is counted where it happens, without this lock, and carried over by a collector.
+/// The names of metrics and labels need no escaping, since they are fixed in the program. The values of labels do.
+/// Frequent events are counted where they happen, without this lock, and a collector copies their counts.
 package final class PrometheusRegistry: Sendable {
-  /// The labels of one value, in the order in which they are written.
+  /// The labels of one value, in output order.
   package typealias Labels = KeyValuePairs<String, String>
 
   private struct Family {
-    /// The values by their labels as they are written.
+    /// The values, by their encoded labels.
     var values: [String: Double] = [:]
-    /// The same of a histogram.
+    /// The histograms, by their encoded labels.
     var histograms: [String: DurationHistogram.Snapshot] = [:]
   }
 
   private let families = Locked<[Metric: Family]>([:])
   private let collectors = Locked<[@Sendable (PrometheusRegistry) -> Void]>([])
 
-  /// A registry without values.
+  /// Creates a registry without values.
   package init() {}
 
-  /// Counts one more.
+  /// Increments a counter by one.
   func increment(_ counter: Metric, _ labels: Labels = [:]) {
     update(counter, labels) { family, key in family.values[key, default: 0] += 1 }
   }
 
-  /// Sets a gauge, or a counter to a total that is counted elsewhere.
+  /// Sets a gauge, or sets a counter to a total that is counted elsewhere.
   package func set(_ metric: Metric, _ labels: Labels = [:], to value: Double) {
     update(metric, labels) { family, key in family.values[key] = value }
   }
 
-  /// The same of a whole number.
+  /// Sets a gauge or a counter to a whole number.
   func set(_ metric: Metric, _ labels: Labels = [:], to value: Int) { set(metric, labels, to: Double(value)) }
 
-  /// Sets a histogram to what was recorded elsewhere.
+  /// Sets a histogram to the durations recorded elsewhere.
   func set(_ metric: Metric, _ labels: Labels = [:], to recorded: DurationHistogram) {
     let snapshot = recorded.snapshot
     update(metric, labels) { family, key in family.histograms[key] = snapshot }
@@ -52,12 +52,12 @@ package final class PrometheusRegistry: Sendable {
     text.map { ["\\": "\\\\", "\"": "\\\"", "\n": "\\n"][$0] ?? String($0) }.joined()
   }
 
-  /// Has `collector` called before each rendering, to write down what is counted elsewhere.
+  /// Registers a collector to call before each rendering, which copies what is counted elsewhere.
   func collect(_ collector: @escaping @Sendable (PrometheusRegistry) -> Void) {
     collectors.withLock { $0.append(collector) }
   }
 
-  /// Everything, one family after the other in the order of names.
+  /// Returns all families, in the order of their names.
   func rendered() -> [UInt8] {
     for collector in collectors.withLock({ $0 }) { collector(self) }
     var text = ""
@@ -93,8 +93,8 @@ package final class PrometheusRegistry: Sendable {
   }
 }
 
-/// Counts the requests of one route by method and class of status, and how long they took, in tables of fixed size:
-/// what a client sends never becomes a label, and counting takes no lock.
+/// Counts the requests of one route by method and class of status, and measures their durations, in tables of fixed
+/// size. Nothing that a client sends becomes a label, and counting takes no lock.
 final class RequestCounts: Sendable {
   private final class Count: Sendable {
     let value = Atomic<UInt64>(0)
@@ -105,17 +105,17 @@ final class RequestCounts: Sendable {
 
   private let route: String
   private let counts: [Count]
-  /// By class of status.
+  /// The durations, by class of status.
   private let durations: [DurationHistogram]
 
-  /// Counts of the requests that metrics say are of `route`.
+  /// Creates the counts of the requests that metrics label with `route`.
   init(route: String) {
     self.route = route
     counts = (0..<(Self.methods.count + 1) * Self.statusClasses).map { _ in Count() }
     durations = (0..<Self.statusClasses).map { _ in DurationHistogram() }
   }
 
-  /// Counts a response, and what it took to make it.
+  /// Counts a response, and records the time since `watch` started.
   func count(_ method: HTTPRequest.Method, status: HTTPResponse.Status, after watch: Stopwatch) {
     let row = Self.methods.firstIndex(of: method) ?? Self.methods.count
     let statusClass = min(status.code / 100, 5)
@@ -123,7 +123,7 @@ final class RequestCounts: Sendable {
     durations[statusClass].record(nanoseconds: watch.nanoseconds)
   }
 
-  /// Writes what was counted so far to a registry.
+  /// Writes the counts and durations to a registry.
   func export(to registry: PrometheusRegistry) {
     for (index, count) in counts.enumerated() {
       let (row, status) = index.quotientAndRemainder(dividingBy: Self.statusClasses)

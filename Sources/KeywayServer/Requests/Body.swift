@@ -2,21 +2,22 @@ package import HTTPServer
 import HTTPTypes
 package import KeyValueModel
 
-/// Reads the bodies of requests: first their media type, then their JSON.
+/// Reads the bodies of requests: checks the media type, and parses the JSON.
 package enum Body {
-  /// The media type of bodies. A page of another origin cannot send it before the server has allowed that (preflight).
+  /// The media type of bodies. A page of another origin cannot send it without the server's permission (preflight).
   package static let json = "application/json"
   /// JSON merge patch (RFC 7396 §4).
   package static let mergePatch = "application/merge-patch+json"
   /// JSON Patch (RFC 6902 §6).
   package static let jsonPatch = "application/json-patch+json"
-  /// What an object can be patched with; `application/json` is taken for a merge patch.
+  /// The media types of `PATCH` for an object. `application/json` is treated as a merge patch.
   package static let patchTypes = [json, mergePatch, jsonPatch]
 
-  /// The media type of a body, without its parameters, or `unsupported-media-type` where it is none of `types`.
+  /// Returns the media type of a body, without its parameters. Throws `unsupported-media-type` if it is not one of
+  /// `types`.
   package static func mediaType(of request: borrowing Request, among types: [String]) throws(Problem) -> String {
     let given = request.header(.contentType)
-    // Most clients send it exactly so.
+    // Most clients send exactly one of these texts.
     if let given, types.contains(given) { return given }
     let type = given.map { $0.prefix { $0 != ";" }.trimmingSpaces().lowercased() }
     if let type, types.contains(type) { return type }
@@ -26,11 +27,11 @@ package enum Body {
       .with(types.contains(mergePatch) ? .acceptPatch : .accept, list)
   }
 
-  /// How many levels of JSON a body has at most.
+  /// The maximum number of JSON levels of a body.
   package static let depthLimit = 64
 
-  /// The JSON value of a body. Throws `unsupported-media-type` unless its type is one of `types`, `malformed-json`, and
-  /// `invalid-value` for a number that is JSON and that no key can hold.
+  /// Returns the JSON value of a body. Throws `unsupported-media-type` unless its type is one of `types`,
+  /// `malformed-json`, and `invalid-value` for a valid JSON number that no key can hold.
   package static func value(
     of request: borrowing Request, types: [String] = [json], depthLimit: Int = depthLimit
   ) throws(Problem) -> Value {
@@ -49,9 +50,9 @@ package enum Body {
     return value
   }
 
-  /// The JSON Patch of a body; what is none is `malformed-json`, since RFC 5789 §2.2 wants 400 for it.
+  /// Returns the JSON Patch of a body. Throws `malformed-json` for any other JSON, since RFC 5789 §2.2 requires 400.
   package static func jsonPatch(of request: borrowing Request, operationLimit: Int) throws(Problem) -> JSONPatch {
-    // Its list and the operation stand around a value that may be as deep as any.
+    // Two levels, the list and the operation, enclose a value that may have the full depth.
     let body = try value(of: request, types: [jsonPatch], depthLimit: depthLimit + 2)
     do throws(JSONPatchError) {
       return try JSONPatch(body, operationLimit: operationLimit)
@@ -61,7 +62,7 @@ package enum Body {
     }
   }
 
-  /// The JSON object of a body; anything else is `invalid-value`.
+  /// Returns the JSON object of a body. Throws `invalid-value` for any other JSON value.
   package static func object(
     of request: borrowing Request, types: [String] = [json], depthLimit: Int = depthLimit
   ) throws(Problem) -> JSONObject {

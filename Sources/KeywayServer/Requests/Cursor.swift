@@ -1,20 +1,20 @@
 package import KeyValueModel
 import Store
 
-/// `<epoch>-<revision>`: the one token that is an SSE id, a cursor to resume from, and, in quotation marks, an `ETag`.
+/// The token `<epoch>-<revision>`: an SSE id, a cursor to resume from and, in quotation marks, an `ETag`.
 package struct Cursor: Hashable, Sendable, CustomStringConvertible {
-  /// The word of the store that counted.
+  /// The epoch of the store that counted the revision.
   package let epoch: String
-  /// How far it had counted.
+  /// The revision.
   package let revision: Revision
 
-  /// A cursor of a store.
+  /// Creates the cursor of a revision.
   package init(epoch: String, revision: Revision) {
     self.epoch = epoch
     self.revision = revision
   }
 
-  /// The cursor that `text` is, nil where it has another form.
+  /// Parses a cursor. Nil if the text is not one.
   package init?(_ text: some StringProtocol) {
     guard let dash = text.lastIndex(of: "-"), dash > text.startIndex else { return nil }
     let digits = text[text.index(after: dash)...]
@@ -25,8 +25,8 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
   /// The token.
   package var description: String { text(in: "") }
 
-  /// The token with a mark before and behind it. Put together by bytes, which takes half as long as an interpolation:
-  /// each answer has one or two.
+  /// Returns the token with a mark before and after it. Assembled from bytes, which takes half as long as an
+  /// interpolation: each response has one or two.
   func text(in mark: StaticString) -> String {
     let digits = String(revision)
     return String(
@@ -48,6 +48,6 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Store {
-  /// The cursor of a revision of this store.
+  /// Returns the cursor of a revision of this store.
   package func cursor(_ revision: Revision) -> Cursor { Cursor(epoch: epoch, revision: revision) }
 }

@@ -5,12 +5,12 @@ import Store
 
 /// An `If-Match` or `If-None-Match` header (RFC 9110 §13.1).
 package enum EntityTagCondition: Sendable {
-  /// `*`: anything that is there.
+  /// `*`: any existing resource.
   case any
-  /// The tags, weak ones with their `W/` left out.
+  /// The tags. Those of weak tags are without `W/`.
   case tags([(cursor: String, isWeak: Bool)])
 
-  /// The condition of a header's text, or `malformed-query` where it is no list of entity tags.
+  /// Parses the text of a header. Throws `malformed-query` if it is not a list of entity tags.
   package init(_ text: String, header: String) throws(Problem) {
     if text.trimmingSpaces() == "*" {
       self = .any
@@ -32,8 +32,8 @@ package enum EntityTagCondition: Sendable {
     self = .tags(tags)
   }
 
-  /// True if a tag, without its quotation marks, is one of the named, or anything is meant: by strong comparison, as
-  /// `If-Match` wants, or by weak comparison, as `If-None-Match` does (RFC 9110 §8.8.3.2).
+  /// Returns true if the condition is `*` or names a tag, given without its quotation marks. Compares strongly, as
+  /// `If-Match` requires, or weakly, as `If-None-Match` does (RFC 9110 §8.8.3.2).
   package func names(_ tag: String, weakly: Bool) -> Bool {
     switch self {
     case .any: true
@@ -41,8 +41,8 @@ package enum EntityTagCondition: Sendable {
     }
   }
 
-  /// The latest revision of `epoch`, not after `present`, that a strong tag names: what is unchanged since is unchanged
-  /// since the others. Nil where there is none, and the condition fails.
+  /// Returns the latest revision of `epoch`, not after `present`, that a strong tag names. A resource that is unchanged
+  /// since an earlier one is unchanged since this one. Nil if there is none: the condition then fails.
   package func latestRevision(of epoch: String, upTo present: Revision) -> Revision? {
     guard case .tags(let tags) = self else { return nil }
     return tags.lazy
@@ -53,34 +53,35 @@ package enum EntityTagCondition: Sendable {
       .max()
   }
 
-  /// The revisions of `epoch` that the tags name, weak ones included.
+  /// Returns the revisions of `epoch` that the tags name, including weak tags.
   package func revisions(of epoch: String) -> Set<Revision> {
     guard case .tags(let tags) = self else { return [] }
     return Set(tags.lazy.compactMap { Cursor($0.cursor) }.filter { $0.epoch == epoch }.map(\.revision))
   }
 
-  /// True if it names a tag that is not a revision.
+  /// True if the condition names a tag that is not a revision.
   var namesContent: Bool {
     guard case .tags(let tags) = self else { return false }
     return tags.contains { Cursor($0.cursor) == nil }
   }
 }
 
-/// The conditions of a `GET` or `HEAD` of what has a tag: `If-Match`, and then `If-None-Match` (RFC 9110 §13.2.2).
+/// The conditions of a `GET` or `HEAD` of a resource with a tag: `If-Match`, then `If-None-Match` (RFC 9110 §13.2.2).
 struct ReadConditions: Sendable {
   private let match: String?
   private let noneMatch: String?
 
-  /// The conditions of a request.
+  /// Reads the conditions of a request.
   init(of request: borrowing Request) { (match, noneMatch) = (request.header(.ifMatch), request.header(.ifNoneMatch)) }
 
-  /// True if the client has the version of this tag, which stands without its quotation marks. Throws `stale-revision`
-  /// where it wants another one, and `malformed-query` where a header is no list of tags.
+  /// Returns true if the client has the version with this tag, which is given without its quotation marks. Throws
+  /// `stale-revision` if the client requires another version, and `malformed-query` if a header is not a list of tags.
   func isUnchanged(_ tag: String) throws(Problem) -> Bool {
     try isUnchanged(tag) { condition in condition.names(tag, weakly: false) }
   }
 
-  /// The same for what was last changed at a revision; a cursor up to `present` is as good as its tag.
+  /// Returns true if the client has the version last changed at the revision of `tag`. In `If-Match`, a cursor from
+  /// that revision up to `present` is as good as the tag itself. Throws like `isUnchanged(_:)`.
   func isUnchanged(_ tag: Cursor, upTo present: Revision) throws(Problem) -> Bool {
     try isUnchanged(tag.description) { condition in
       if case .any = condition { return true }
@@ -102,19 +103,19 @@ struct WriteConditions: Sendable {
   let store: Store
   let limits: RequestLimits
 
-  /// The conditions of a request for a write of something that `viewer` sees. Throws `malformed-query` if a header is
-  /// not a list of tags.
+  /// Returns the conditions of a request for a write, as `viewer` sees its subject. Throws `malformed-query` if a
+  /// header is not a list of tags.
   func preconditions(
     of request: borrowing Request, about subject: Write.Subject, for viewer: Viewer?
   ) throws(Problem) -> [Precondition] {
     let (match, noneMatch) = (request.header(.ifMatch), request.header(.ifNoneMatch))
-    // What is new, and a transaction, have no ETag that If-Match could hold for.
+    // A new object and a transaction have no ETag, so If-Match cannot hold.
     guard let reference = subject.reference else { return match == nil ? [] : [.impossible] }
     guard match != nil || noneMatch != nil else { return [] }
     var keyPath: String?
     if case .keyPath(_, let text) = subject {
-      // What cannot be written anyway is refused for that, whatever the conditions say (RFC 9110 §13.2.1): to look at a
-      // path through one to-many after the other could take the writer very long.
+      // A path that cannot be written is refused for that reason, regardless of the conditions (RFC 9110 §13.2.1).
+      // Reading a path through several to-manys could take the writer very long.
       guard isWritable(text, of: reference) else { return [] }
       keyPath = text
     }
@@ -135,7 +136,7 @@ struct WriteConditions: Sendable {
     }
     guard let match else { return preconditions }
     let condition = try EntityTagCondition(match, header: "If-Match")
-    // What is not there is `unknown-object` to every method but the one that would make it (RFC 9110 §13.2.1).
+    // A missing object is `unknown-object` to every method but the one that would create it (RFC 9110 §13.2.1).
     if request.method == .put, keyPath == nil { preconditions.append(.exists(reference)) }
     if case .any = condition { return preconditions }
     if let seen = viewer.flatMap({ guarded(subject, $0) }), condition.namesContent {
@@ -145,13 +146,13 @@ struct WriteConditions: Sendable {
         }
       ]
     }
-    // Where no tag can hold, revision 0 says so: nothing that is there is unchanged since then.
+    // If no tag can match, revision 0 makes the condition fail: no existing object is unchanged since then.
     let since = condition.latestRevision(of: store.epoch, upTo: store.snapshot.revision) ?? 0
     let unchanged = keyPath.map { Precondition.unchangedKeyPath(reference, $0, since: since) }
     return preconditions + [unchanged ?? .unchangedObject(reference, since: since)]
   }
 
-  /// The subject of a write as a viewer sees it who may not read everything; nil if it has no tag.
+  /// Returns the subject of a write as seen by a viewer who may not read everything. Nil if it has no tag.
   func guarded(_ subject: Write.Subject, _ viewer: Viewer) -> GuardedObject? {
     switch subject {
     case .object(let reference): return GuardedObject(reference: reference, viewer: viewer)
@@ -164,7 +165,7 @@ struct WriteConditions: Sendable {
     }
   }
 
-  /// True if a key path can be written: without an operator, and not through a to-many.
+  /// Returns true if a key path can be written: it has no operator, and does not lead through a to-many.
   private func isWritable(_ keyPath: String, of reference: Reference) -> Bool {
     guard let entity = store.schema.entity(of: reference),
       let path = try? store.schema.resolveObservable(keyPath, from: entity)
@@ -174,6 +175,6 @@ struct WriteConditions: Sendable {
 }
 
 extension Cursor {
-  /// The cursor as a strong entity tag, the `ETag` of what was last changed then (RFC 9110 §8.8.3).
+  /// The cursor as a strong entity tag: the `ETag` of a resource last changed at its revision (RFC 9110 §8.8.3).
   package var entityTag: String { text(in: "\"") }
 }

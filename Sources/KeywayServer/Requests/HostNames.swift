@@ -1,18 +1,20 @@
 package import HTTPServer
 
-/// The names under which the server answers.
+/// The host names that the server accepts.
 ///
-/// A page of another origin can make its own name point to a loopback address (DNS rebinding), and then reach this
-/// server as if the page came from it. Its requests still carry that name as `Host`, so an unknown name is refused.
+/// A page of another origin can make its own host name resolve to a loopback address (DNS rebinding), and then reach
+/// this server as if the page came from it. Its requests still carry that name as `Host`, so an unknown name is
+/// refused.
 package struct HostNames: Sendable {
   private static let loopback: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
 
   private let names: Set<String>
-  /// What names may end in, with the dot in front: of `*.example.org`.
+  /// The accepted suffixes, each with its leading dot: for `*.example.org`, `.example.org`.
   private let suffixes: [String]
 
-  /// The loopback names, the address that the server is bound to, if it is one, and what the operator adds. `port` only
-  /// makes the usual case quick to recognise. Throws an `AccessError` for a name that no `Host` can be.
+  /// Creates the names: the loopback names, the address that the server is bound to, unless it is a socket file, and
+  /// the names that the operator adds. `port` only speeds up the usual case. Throws an `AccessError` for a name that no
+  /// `Host` can have.
   package init(host: String, others: [String], port: UInt16) throws(AccessError) {
     var names = Self.loopback
     var suffixes: [String] = []
@@ -34,7 +36,7 @@ package struct HostNames: Sendable {
     self.suffixes = suffixes
   }
 
-  /// Whether a `Host` header, with or without a port, is one of the names.
+  /// Returns true if a `Host` header, with or without a port, is one of the names.
   package func contains(_ host: String) -> Bool {
     if names.contains(host) { return true }
     guard let name = Self.name(of: host) else { return false }
@@ -42,8 +44,8 @@ package struct HostNames: Sendable {
     return !suffixes.isEmpty && suffixes.contains { name.count > $0.count && name.lowercased().hasSuffix($0) }
   }
 
-  /// Whether a `Host` header is the literal of an address, which is the name of that address whatever the settings say:
-  /// no other site can make it its own.
+  /// Returns true if a `Host` header is the literal of this address, which is accepted regardless of the settings: no
+  /// other site can claim it as its name.
   package static func isLiteral(_ host: String, of address: ClientAddress?) -> Bool {
     guard let address, var name = name(of: host)?[...] else { return false }
     let isBracketed = name.hasPrefix("[") && name.hasSuffix("]")
@@ -52,18 +54,18 @@ package struct HostNames: Sendable {
     return ClientAddress(String(name)) == address
   }
 
-  /// What the setting `names` must say for a `Host` header to be one of them; nil for what can be no name.
+  /// Returns the value that the setting `names` needs to accept a `Host` header. Nil if the header cannot be a name.
   package static func setting(for host: String) -> String? {
     guard let name = name(of: host)?.lowercased(), !name.hasPrefix("*"), isName(name) else { return nil }
     return name
   }
 
-  /// Whether a `Host` header is a name of the machine itself.
+  /// Returns true if a `Host` header is a loopback name.
   static func isLoopback(_ host: String) -> Bool {
     name(of: host).map { loopback.contains($0.lowercased()) || $0.hasPrefix("127.") } ?? false
   }
 
-  /// True if two authorities are of the same host and port, which may be left out where it is the scheme's own.
+  /// Returns true if two authorities have the same host and port. The default port of the scheme may be omitted.
   package static func isSame(_ left: some StringProtocol, _ right: some StringProtocol, isSecure: Bool) -> Bool {
     whole(left, isSecure) == whole(right, isSecure)
   }
@@ -75,14 +77,15 @@ package struct HostNames: Sendable {
     return hasPort ? name : name + (isSecure ? ":443" : ":80")
   }
 
-  /// A `Host` header without its port; nil where that is no number.
+  /// Returns a `Host` header without its port. Nil if the port is not a number.
   private static func name(of host: String) -> String? {
     guard let colon = host.lastIndex(of: ":"), !host.hasSuffix("]") else { return host }
     let port = host[host.index(after: colon)...]
     return port.isEmpty || port.isDecimal ? String(host[..<colon]) : nil
   }
 
-  /// Whether a host may be called so: a domain name, perhaps with `*.` in front, or the literal of an address.
+  /// Returns true if a text can be the name of a host: a domain name, optionally with a leading `*.`, or the literal of
+  /// an address.
   private static func isName(_ text: String) -> Bool {
     if text.contains(":") {
       let literal = text.hasPrefix("[") && text.hasSuffix("]") ? text.dropFirst().dropLast() : text[...]

@@ -2,27 +2,28 @@ package import HTTPServer
 package import HTTPTypes
 package import KeyValueModel
 
-/// Why a request fails, and the response that says so (RFC 9457). The one error that handlers throw.
+/// The reason why a request fails, and its response (RFC 9457). The only error that handlers throw.
 package struct Problem: Error, Sendable {
-  /// The sort of mistake.
+  /// The kind of problem.
   package let code: ProblemCode
-  /// What is wrong with this request, as a sentence.
+  /// The explanation of this occurrence, as a sentence.
   package let detail: String
-  /// The status of the answer: mostly that of the code.
+  /// The status of the response, usually the status of the code.
   package let status: HTTPResponse.Status
   private var object: String?
   private var keyPath: String?
   private var operation: Int?
   private var fields: HTTPFields = [:]
 
-  /// The most characters of a detail: enough for every sentence with what it quotes, unless that is long.
+  /// The maximum number of characters of a detail: enough for every sentence with what it quotes, unless the quoted
+  /// text is long.
   package static let detailLength = 500
-  /// The most characters of an object's name or a key path.
+  /// The maximum number of characters of an object's name or a key path.
   package static let placeLength = 300
 
-  /// A mistake with its detail, of which the middle is left out where it is long: it may quote what the client sent.
-  /// `status` where it is another than the code's: a limit that one client has met is 429, where the same limit of all
-  /// clients is 503.
+  /// Creates a problem. The middle of a long detail is left out, since it may quote what the client sent. `status`
+  /// replaces the status of the code: a limit reached by one client is 429, the same limit reached by all clients
+  /// together is 503.
   package init(
     _ code: ProblemCode, _ detail: String, object: Reference? = nil, keyPath: String? = nil,
     status: HTTPResponse.Status? = nil
@@ -37,7 +38,7 @@ package struct Problem: Error, Sendable {
     if passes { fields[.retryAfter] = "1" }
   }
 
-  /// A refusal of the model.
+  /// Creates the problem of an error of the model.
   package init(_ error: ModelError) {
     self.init(ProblemCode(rawValue: error.code.rawValue) ?? .internalError, error.detail)
     object = error.object?.shortened(to: Self.placeLength)
@@ -45,7 +46,7 @@ package struct Problem: Error, Sendable {
     operation = error.operation
   }
 
-  /// A refusal of memory.
+  /// Creates the problem of refused memory.
   package init(_ refusal: MemoryRefusal) {
     switch refusal {
     case .clientShare:
@@ -54,7 +55,7 @@ package struct Problem: Error, Sendable {
     }
   }
 
-  /// What `body` gives, or its refusal as a problem.
+  /// Returns the result of `body`, and throws its error as a problem.
   package static func translating<Result>(
     _ body: () throws(ModelError) -> Result
   ) throws(Problem) -> Result {
@@ -65,28 +66,29 @@ package struct Problem: Error, Sendable {
     }
   }
 
-  /// What an expression gives, or its refusal by the model as a problem.
+  /// Returns the value of an expression, and throws its error as a problem.
   package static func translating<Result>(
     _ expression: @autoclosure () throws(ModelError) -> Result
   ) throws(Problem) -> Result {
     try translating(expression)
   }
 
-  /// The same problem with a header that helps: `Allow`, `Accept`, the present `ETag`.
+  /// Returns the problem with a header for the client: `Allow`, `Accept`, the present `ETag`.
   package func with(_ name: HTTPField.Name, _ value: String?) -> Problem {
     var problem = self
     problem.fields[name] = value
     return problem
   }
 
-  /// The same problem with the state that the request was judged by (the specification, section 13). With nil it is
-  /// as it was.
+  /// Returns the problem with the cursor of the state that the request was evaluated in (the specification, section
+  /// 13). With nil, returns it unchanged.
   func judged(by cursor: Cursor?) -> Problem { cursor.map { with(.keywayCursor, $0.description) } ?? self }
 
-  /// What a response with a problem is of.
+  /// The media type of a response with a problem.
   static let mediaType = "application/problem+json"
 
-  /// The response: `application/problem+json` with type, title, status, detail and what it is about.
+  /// The response: `application/problem+json` with type, title, status, detail, and the object, key path and operation
+  /// that are affected.
   package var response: Response {
     var body: JSONObject = [
       "type": .string("/v1/problems/\(code.rawValue)"),
@@ -107,10 +109,10 @@ package struct Problem: Error, Sendable {
 }
 
 extension String {
-  /// The text, or where it has more Unicode scalars than so many, its beginning and its end with what is left out
-  /// between them: what is wrong stands at either.
+  /// Returns the text. If it has more than `length` Unicode scalars, returns its beginning and its end with a note
+  /// between them on how much is left out, since the error may be at either end.
   package func shortened(to length: Int) -> String {
-    // No scalar has fewer bytes than one, so a short text is found without looking at it.
+    // Every scalar has at least one byte, so that a short text is recognized by its byte count.
     guard utf8.count > length, unicodeScalars.count > length else { return self }
     let left = unicodeScalars.count - length
     let note = " …(\(left) characters left out)… "

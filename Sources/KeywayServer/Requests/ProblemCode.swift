@@ -1,7 +1,7 @@
 import HTTPServer
 package import HTTPTypes
 
-/// The codes of the specification, section 6: each is a page under `/v1/problems/`.
+/// The codes of section 6 of the specification. Each has a page under `/v1/problems/`.
 package enum ProblemCode: String, CaseIterable, Sendable {
   case malformedJSON = "malformed-json"
   case malformedKeyPath = "malformed-key-path"
@@ -64,7 +64,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
   case notImplemented = "not-implemented"
   case unsupportedVersion = "http-version-not-supported"
 
-  /// The status of an answer with this problem (RFC 9110 §15, RFC 6585).
+  /// The status of a response with this problem (RFC 9110 §15, RFC 6585).
   package var status: HTTPResponse.Status {
     switch self {
     case .malformedJSON, .malformedKeyPath, .malformedFilter, .malformedQuery, .malformedRequest: .badRequest
@@ -99,8 +99,8 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     }
   }
 
-  /// The condition that an operator has to know of where this is answered; nil where it is a client's matter alone, or
-  /// noted elsewhere.
+  /// The condition to report to the operator when this problem occurs. Nil if it concerns a client only, or is reported
+  /// elsewhere.
   var condition: Condition? {
     switch self {
     case .tooManyStreams: .streams
@@ -111,10 +111,11 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether it says that something is not there, or not for everyone.
+  /// True if the problem may depend on the requester's access: something does not exist, or this requester may not use
+  /// it.
   var dependsOnAccess: Bool { self == .forbidden || self == .unknownObject || self == .unknownEntity }
 
-  /// What the problem means, in one sentence; also the `title` (RFC 9457 §3.1.3).
+  /// The meaning of the problem, in one sentence. It is the `title` too (RFC 9457 §3.1.3).
   package var explanation: String {
     switch self {
     case .malformedJSON: "The body is not one JSON value, names a member of an object twice, or is no JSON Patch."

@@ -1,38 +1,40 @@
 package import HTTPServer
 package import KeyValueModel
 
-/// What one request that reads may still take: steps, bytes of its answer, and objects in the place of references. On
-/// one thread at a time.
+/// The remaining budget of a request that reads: steps, bytes of its response, and objects in place of references. Used
+/// by one thread at a time.
 package final class ReadingBudget {
-  /// What a request may take on the thread of its connection, while others of that thread wait: a few milliseconds.
+  /// The budget of a request on the thread of its connection, while others of that thread wait: a few milliseconds.
   private enum Trial {
     static let steps = 20_000
     static let bytes = 64 << 10
   }
 
-  /// The state that is read, once that is known: what the request is refused for is judged by it.
+  /// The cursor of the state that is read, once that is known. A refusal of the request names it as the state that the
+  /// request was evaluated in.
   package var cursor: Cursor?
 
-  /// How much longer an answer may grow until its memory is reserved again.
+  /// The number of bytes that a response may grow by before its memory is reserved again.
   private static let reservedAtOnce = 64 << 10
 
-  /// The steps, and what was worked out on the way.
+  /// The remaining steps, and intermediate results.
   package let work: ReadingWork
-  /// The most bytes of the answer.
+  /// The maximum number of bytes of the response.
   package let byteLimit: Int
-  /// Whether it was a trial and was not enough: then the same is done again with all that a request may take.
+  /// True if this was a trial budget and did not suffice. The request is then repeated with its full budget.
   package var isTrialOver: Bool { isTrial && (isTooLong || work.stop != nil) }
   private let isTrial: Bool
   private var isTooLong = false
   private let limits: RequestLimits
   private var objectsLeft: Int
-  /// Where the answer's memory is reserved, and for whom; nil where it may not be so large that it counts.
+  /// The ledger and the client for which the memory of the response is reserved. Nil if the response cannot become
+  /// large enough to count.
   private let account: (ledger: MemoryLedger, client: ClientAddress)?
   private var reservation: MemoryReservation?
-  /// The most bytes up to which nothing has to be done.
+  /// The number of bytes up to which `check` has nothing to do.
   private var checkedBytes: Int
 
-  /// All that a request of a client may take; the memory of its answer is reserved in the ledger as it grows.
+  /// Creates the full budget of a client's request. The memory of its response is reserved in the ledger as it grows.
   package init(
     _ limits: RequestLimits, of client: ClientAddress, in ledger: MemoryLedger, isAbandoned: @escaping () -> Bool
   ) {
@@ -45,7 +47,7 @@ package final class ReadingBudget {
     checkedBytes = min(byteLimit, Self.reservedAtOnce)
   }
 
-  /// So little that a request may take it at once.
+  /// Creates a trial budget, small enough to run the request at once.
   package init(trialOf limits: RequestLimits) {
     self.limits = limits
     account = nil
@@ -56,7 +58,7 @@ package final class ReadingBudget {
     checkedBytes = byteLimit
   }
 
-  /// What an answer to a write may take, which has gone too far to be refused.
+  /// Creates the budget of the response to a write, which can no longer be refused.
   package init(unlimitedBut limits: RequestLimits) {
     self.limits = limits
     account = nil
@@ -67,10 +69,10 @@ package final class ReadingBudget {
     checkedBytes = byteLimit
   }
 
-  /// A state as this request reads it.
+  /// Returns a state that counts the steps of this request.
   package func metered(_ state: ModelState) -> MeteredState { MeteredState(state, work) }
 
-  /// The answer with its memory.
+  /// Returns the response with its reserved memory.
   package func settled(_ response: consuming Response) -> Response {
     response.memory = reservation
     return response
@@ -78,14 +80,14 @@ package final class ReadingBudget {
 
   // MARK: Steps and bytes
 
-  /// Throws `too-many-steps` where the work has stopped: what was read is then worth nothing.
+  /// Throws `too-many-steps` if the work has stopped. The values read until then are invalid.
   package func check() throws(Problem) {
     guard work.stop != nil else { return }
     try Problem.translating { () throws(ModelError) in try work.check() }
   }
 
-  /// The same, and looks how long the answer has become. Throws `too-many-bytes` over `answer.bytes`, and `overloaded`
-  /// where its memory would be more than the client's share, or than there is.
+  /// Checks the steps and the length of the response so far. Throws `too-many-bytes` above `answer.bytes`, and
+  /// `overloaded` if its memory would exceed the client's share or the total.
   package func check(_ bytes: [UInt8]) throws(Problem) {
     if work.stop != nil || bytes.count > checkedBytes { try checkSlowly(bytes) }
   }
@@ -102,7 +104,7 @@ package final class ReadingBudget {
     try reserve(bytes)
   }
 
-  /// Reserves the memory of an answer that has a limit of its own. Throws `overloaded`.
+  /// Reserves the memory of a response with a limit of its own. Throws `overloaded`.
   package func reserve(_ bytes: [UInt8]) throws(Problem) {
     guard let account, bytes.capacity > reservation?.byteCount ?? 0 else { return }
     do throws(MemoryRefusal) {
@@ -119,7 +121,7 @@ package final class ReadingBudget {
 
   // MARK: Objects
 
-  /// Takes objects from what is left, or throws `too-many-objects`.
+  /// Spends objects. Throws `too-many-objects` if too few are left.
   package func spend(objects count: Int) throws(Problem) {
     guard count <= objectsLeft else {
       throw Problem(.tooManyObjects, "the answer would be made of more than \(limits.answerObjects) objects")
@@ -127,8 +129,8 @@ package final class ReadingBudget {
     objectsLeft -= count
   }
 
-  /// Takes what a key path reads of its second and each further to-many. No object is looked at twice for that: the
-  /// ways that lead to each are counted.
+  /// Spends the objects that a key path reads through its second and each further to-many. No object is read twice for
+  /// that: the number of ways that lead to it is counted.
   package func spend(on path: ModelKeyPath, of reference: Reference, in state: MeteredState) throws(Problem) {
     if path.operation == nil, path.keys.count == 1 { return try spendOnMembers(of: reference, path.keys[0], in: state) }
     var ways: [Reference: Int] = [reference: 1]
@@ -155,7 +157,7 @@ package final class ReadingBudget {
     }
   }
 
-  /// Takes what one key reads, which crosses one to-many at most: most requests need no more.
+  /// Spends the steps to read one key, which crosses one to-many at most. Most requests need no more.
   private func spendOnMembers(of reference: Reference, _ key: Int, in state: MeteredState) throws(Problem) {
     guard let record = state.record(reference) else { return try check() }
     work.spend(state.value(of: record, reference, key: key).elements?.count ?? 0)
@@ -163,30 +165,32 @@ package final class ReadingBudget {
   }
 }
 
-/// The limits of one request.
+/// Limits of one request.
 package struct RequestLimits: Sendable {
-  /// The most operations of a JSON Patch. `patch.operations`.
+  /// The maximum number of operations of a JSON Patch. `patch.operations`.
   package var patchOperations = 1000
-  /// The most operations of one transaction, objects that are made in place included. `transactions.operations`.
+  /// The maximum number of operations of one transaction, including objects created in place.
+  /// `transactions.operations`.
   package var transactionOperations = 10_000
-  /// The most objects that one response may have in the place of references, or members that it may read of a second
-  /// to-many behind the first: the ways that lead to each count, and they multiply. `answer.objects`.
+  /// The maximum number of objects in place of references in one response, and of members read through a second
+  /// to-many. Each way that leads to a member counts, and the ways multiply. `answer.objects`.
   package var answerObjects = 100_000
-  /// The most bytes of one response. `answer.bytes`.
+  /// The maximum number of bytes of one response. `answer.bytes`.
   package var answerBytes = 64 << 20
-  /// The most steps that one request may take to read what it asks for: see `ReadingWork`. `request.steps`.
+  /// The maximum number of steps of one request that reads: see `ReadingWork`. `request.steps`.
   package var steps = 20_000_000
-  /// Threads for requests that take long; 0 means one for each core, and at least two.
+  /// The number of threads for requests that take long. 0 means one for each core, and at least two.
   package var threads = 0
-  /// The most requests that wait for one of these threads.
+  /// The maximum number of requests that wait for one of these threads.
   package var waiting = 1024
-  /// The same of one client.
+  /// The maximum number of waiting requests of one client.
   package var waitingPerClient = 256
-  /// The most transactions of one response of the journal. `journal.records`.
+  /// The maximum number of transactions in one response of the journal. `journal.records`.
   package var journalRecords = 10_000
-  /// The most bytes of one response of the journal, where that is more than one transaction. `journal.bytes`.
+  /// The maximum number of bytes of one response of the journal, which may exceed it only with a single transaction.
+  /// `journal.bytes`.
   package var journalBytes = 16 * 1024 * 1024
 
-  /// The defaults.
+  /// Creates the default limits.
   package init() {}
 }

@@ -4,13 +4,13 @@ import KeyValueModel
 import Support
 import Synchronization
 
-/// The way of a request that reads: what takes little is answered at once, on the thread of its connection; what takes
-/// more is given up after that little, and begun anew in its turn on a thread of the pool.
+/// Runs requests that read. A short one is answered at once, on the thread of its connection. One that exceeds a small
+/// budget is aborted, and repeated in its turn on a thread of the pool.
 ///
-/// Most requests read one object or one key. To hand each of them to another thread would cost more than they do; and
-/// which of them take long cannot be told beforehand.
+/// Most requests read one object or one key. Handing each of them to another thread would cost more than the read
+/// itself, and long ones cannot be recognized beforehand.
 package final class Readings: Sendable {
-  /// Works out an answer within a budget. It may be called a second time, then with a larger one, and on any thread.
+  /// Makes a response within a budget. It may be called a second time, with a larger budget, and on any thread.
   package typealias Reading = @Sendable (_ budget: ReadingBudget) throws(Problem) -> Response
 
   private let pool: ReadingPool
@@ -19,14 +19,14 @@ package final class Readings: Sendable {
   private let abandoned = Atomic<Int>(0)
   private let refused = Atomic<Int>(0)
 
-  /// The way of requests within these limits. What large answers hold is reserved in the ledger.
+  /// Creates the readings within these limits. The memory of large responses is reserved in the ledger.
   init(_ limits: RequestLimits, ledger: MemoryLedger) {
     self.limits = limits
     self.ledger = ledger
     pool = ReadingPool(limits)
   }
 
-  /// Answers a request with what `reading` gives. `isLong` says that it is known to take long.
+  /// Responds to a request with the result of `reading`. `isLong` indicates that it is known to take long.
   package func response(
     to request: borrowing Request, isLong: Bool = false, _ reading: @escaping Reading
   ) throws(Problem) -> HandlerResponse {
@@ -48,11 +48,11 @@ package final class Readings: Sendable {
     }
   }
 
-  /// Does something long for a client, which waits for `completion`, in its turn on a thread of the pool. Where too
-  /// much waits already, or the client has left meanwhile, it is not done, and `completion` has an answer.
+  /// Runs a long job for a client, which waits for `completion`, in its turn on a thread of the pool. If too many jobs
+  /// wait already, or the client has left meanwhile, the job is dropped, and `completion` gets a response.
   package func perform(for client: ClientAddress, _ completion: Completion, _ job: @escaping @Sendable () -> Void) {
     let isAccepted = pool.submit(for: client) { [self] in
-      // A crowd that came and went must not be worked for.
+      // Clients that have left must not cost work.
       guard !completion.isAbandoned else {
         abandoned.add(1, ordering: .relaxed)
         return completion.respond(Problem(.overloaded, "the client has left").response)
@@ -67,7 +67,7 @@ package final class Readings: Sendable {
       ).response)
   }
 
-  /// The answer to a client that waits for it.
+  /// Returns the response to a waiting client.
   private func response(to client: ClientAddress, _ completion: Completion, _ reading: Reading) -> Response {
     let budget = ReadingBudget(limits, of: client, in: ledger) { completion.isAbandoned }
     do throws(Problem) {
@@ -80,10 +80,10 @@ package final class Readings: Sendable {
     }
   }
 
-  /// Ends the work. Those who wait have been answered before.
+  /// Stops the threads. The waiting clients have been answered before.
   func stop() { pool.stop() }
 
-  /// Writes down what there is to count.
+  /// Exports the counts to the metrics.
   func export(to registry: PrometheusRegistry) {
     registry.set(.readingsRunning, to: Double(pool.runningCount))
     registry.set(.readingsWaiting, to: Double(pool.waitingCount))
@@ -92,26 +92,26 @@ package final class Readings: Sendable {
   }
 }
 
-/// The threads on which answers are worked out that take long, so that the threads of connections are free for those
-/// that do not: for health, for writes, and for the next request.
+/// The threads for responses that take long, so that the threads of connections are free for the others: for health
+/// checks, for writes, and for the next request.
 package final class ReadingPool: Sendable {
-  /// Something to do for a client.
+  /// A job for a client.
   package typealias Job = @Sendable () -> Void
 
-  /// What the threads share. It outlives the pool as long as one of them has something to do.
+  /// The state that the threads share. It outlives the pool until the last thread has finished its job.
   private final class Work: Sendable {
     let queue: Locked<FairQueue<ClientAddress, Job>>
     let hasStopped = Locked(false)
-    /// Wakes a thread for each job that may have become possible.
+    /// Signaled for each job that a thread may now run.
     let wakes = DispatchSemaphore(value: 0)
 
     init(_ queue: FairQueue<ClientAddress, Job>) {
       self.queue = Locked(queue)
     }
 
-    /// What each thread does.
+    /// The body of each thread.
     func run() {
-      // What takes long can wait for what does not: for connections, for the writer and for streams.
+      // Long work yields to short work: to connections, to the writer and to streams.
       SystemThread.yieldToOthers()
       while true {
         wakes.wait()
@@ -122,7 +122,7 @@ package final class ReadingPool: Sendable {
 
     private func doAll() {
       while let (job, client) = queue.withLock({ $0.next() }) {
-        // Jobs may become possible by twos, where the end of one leaves a single client waiting.
+        // Two jobs may become runnable at once, if the end of one leaves a single client waiting.
         if queue.withLock({ $0.hasNext }) { wakes.signal() }
         job()
         queue.withLock { $0.finish(client) }
@@ -134,7 +134,8 @@ package final class ReadingPool: Sendable {
   private let work: Work
   private let threads: Locked<[SystemThread]>
 
-  /// Starts the threads: `limits.threads`, or one for each core, and two at least. Fewer where the system has no more.
+  /// Starts the threads: `limits.threads`, or one for each core, and at least two. Starts fewer if the system has no
+  /// more.
   package init(_ limits: RequestLimits) {
     let count = limits.threads > 0 ? limits.threads : max(2, SystemThread.coreCount)
     let work = Work(
@@ -145,27 +146,27 @@ package final class ReadingPool: Sendable {
 
   deinit { stop() }
 
-  /// Has a job done in its turn. False where too much waits already, of all clients or of this one.
+  /// Queues a job. Returns false if too many jobs wait already, of all clients or of this one.
   package func submit(for client: ClientAddress, _ job: @escaping Job) -> Bool {
     guard threads.withLock({ !$0.isEmpty }), work.queue.withLock({ $0.enqueue(job, of: client) }) else { return false }
     work.wakes.signal()
     return true
   }
 
-  /// How many jobs wait.
+  /// The number of waiting jobs.
   package var waitingCount: Int { work.queue.withLock { $0.waitingCount } }
 
-  /// How many jobs are being done.
+  /// The number of running jobs.
   package var runningCount: Int { work.queue.withLock { $0.runningCount } }
 
-  /// Lets go of what waits, and returns when what runs has ended. The first call counts.
+  /// Drops the waiting jobs, and returns when the running ones have ended. Only the first call has an effect.
   package func stop() {
     work.hasStopped.withLock { $0 = true }
     let threads = threads.withLock { threads in
       defer { threads = [] }
       return threads
     }
-    // They are destroyed without a lock: what a job holds may do anything when it goes.
+    // The jobs are destroyed without the lock, since deinitializers of what they hold may do anything.
     _ = work.queue.withLock { $0.removeWaiting() }
     for _ in threads { work.wakes.signal() }
     for thread in threads { thread.join() }

@@ -5,12 +5,12 @@ package import KeyValueModel
 extension Response {
   private static let jsonType = HTTPField(name: .contentType, value: Body.json)
 
-  /// A JSON response, which ends with a newline: its `ETag` is `tag`, and `Keyway-Cursor` names the state that it
-  /// shows, `cursor`.
+  /// Returns a JSON response, which ends with a newline. Its `ETag` is `tag`, and its `Keyway-Cursor` is `cursor`, the
+  /// state that it shows.
   static func json(
     _ body: consuming [UInt8], status: HTTPResponse.Status = .ok, tag: Cursor? = nil, cursor: Cursor? = nil
   ) -> Response {
-    // Appended, since setting a field looks for fields of the same name first.
+    // Fields are appended, since setting a field first searches for fields of the same name.
     var fields = HTTPFields()
     fields.reserveCapacity(5)
     fields.append(Self.jsonType)
@@ -20,14 +20,14 @@ extension Response {
     return Response(status: status, fields: fields, body: body)
   }
 
-  /// A JSON object that has no revision.
+  /// Returns a JSON object without a revision.
   package static func json(_ body: JSONObject) -> Response {
     var bytes: [UInt8] = []
     body.appendJSON(to: &bytes)
     return json(bytes)
   }
 
-  /// A JSON object that has no revision, as long as an answer may be.
+  /// Returns a JSON object without a revision. Throws `too-many-bytes` if it is too long for a response.
   package static func json(_ body: JSONObject, within budget: ReadingBudget) throws(Problem) -> Response {
     var bytes: [UInt8] = []
     body.appendJSON(to: &bytes)
@@ -35,8 +35,8 @@ extension Response {
     return json(bytes)
   }
 
-  /// The object or value as a write left it, which has gone too far to be refused: without a body where that would be
-  /// longer than an answer may be.
+  /// Returns the object or value as a write left it. The write can no longer be refused, so the response has no body if
+  /// that would be too long.
   static func written(
     _ bytes: consuming [UInt8], status: HTTPResponse.Status, tag: Cursor, _ limits: RequestLimits
   ) -> Response {

@@ -4,24 +4,24 @@ package import KeyValueModel
 package import Store
 import Support
 
-/// Requests that wait until the store has come to a revision that they name (the specification, section 13).
+/// Requests that wait until the store reaches a revision that they name (the specification, section 13).
 package final class RevisionWaits: Sendable {
-  /// The bounds of waiting.
+  /// Limits of waiting.
   package struct Limits: Sendable {
-    /// How long a request waits. `nodes.waitSeconds`.
+    /// The maximum time that a request waits, in seconds. `nodes.waitSeconds`.
     package var seconds = 5
-    /// The most requests that wait. `nodes.waiting`.
+    /// The maximum number of waiting requests. `nodes.waiting`.
     package var requests = 1_000
-    /// Those of one client. `nodes.waitingPerClient`.
+    /// The maximum number of waiting requests of one client. `nodes.waitingPerClient`.
     package var requestsPerClient = 100
 
-    /// The defaults.
+    /// Creates the default limits.
     package init() {}
   }
 
   private struct Wait {
     let revision: Revision
-    /// When it ends at the latest, in nanoseconds of the clock.
+    /// The latest end of the wait, in nanoseconds of the clock.
     let deadline: UInt64
     let client: ClientAddress
     let end: @Sendable () -> Void
@@ -30,10 +30,10 @@ package final class RevisionWaits: Sendable {
   private struct State {
     var waits: [Wait] = []
     var counts: [ClientAddress: Int] = [:]
-    /// The least revision that is waited for.
+    /// The lowest revision that a request waits for.
     var first = Revision.max
     var isClosed = false
-    /// The deadline at which a timer looks at the waits next; nil where none runs.
+    /// The deadline for which a timer is set, or nil if there is none.
     var timed: UInt64?
 
     mutating func take(where isOver: (Wait) -> Bool) -> [Wait] {
@@ -56,20 +56,20 @@ package final class RevisionWaits: Sendable {
   private let shares: ShareLimit
   private let state = Locked(State())
   private let now: @Sendable () -> UInt64
-  /// Where the ends of all waits are timed.
+  /// The queue that times the ends of all waits.
   private static let timing = DispatchQueue(label: "keyway.waits", qos: .userInitiated)
 
-  /// No request waits. `now` gives nanoseconds that only grow.
+  /// Creates an instance without waits. `now` returns monotonic nanoseconds.
   package init(_ limits: Limits, now: @escaping @Sendable () -> UInt64) {
     self.limits = limits
     self.now = now
     shares = ShareLimit(total: limits.requests, perClient: limits.requestsPerClient)
   }
 
-  /// How many requests wait.
+  /// The number of waiting requests.
   package var count: Int { state.withLock { $0.waits.count } }
 
-  /// Whether one more request of a client may wait.
+  /// Returns true if one more request of a client may wait.
   package func hasRoom(for client: ClientAddress) -> Bool {
     state.withLock { state in
       let held = state.counts[client] ?? 0
@@ -77,11 +77,11 @@ package final class RevisionWaits: Sendable {
     }
   }
 
-  /// Makes a request wait until the store has come to a revision, and be judged once more then.
+  /// Makes a request wait until the store reaches the revision of a cursor, and be handled once more then.
   ///
-  /// - Parameter judged: The revision of the store before anything about the request was judged, its session for
-  ///   example. If the store has come further since, that may be out of date.
-  /// - Returns: Nil if the request was judged by a state as new as the cursor, or the cursor is of another store.
+  /// - Parameter judged: The revision of the store before anything about the request was evaluated, its session for
+  ///   example. If the store has advanced since, that may be out of date.
+  /// - Returns: Nil if the request was evaluated in a state as new as the cursor, or if the cursor is of another store.
   /// - Throws: `behind` if the request has waited already or may not wait.
   package func response(
     to request: borrowing Request, until cursor: Cursor, judgedAt judged: Revision, in store: Store
@@ -97,8 +97,8 @@ package final class RevisionWaits: Sendable {
     }
   }
 
-  /// Calls `answer` when the store has come to the revision of another node's answer: without a problem, or with
-  /// `behind` if that takes too long.
+  /// Calls `answer` when the store reaches the revision of another node's response: without a problem, or with `behind`
+  /// if that takes too long.
   package func awaitRevision(
     _ revision: Revision, of client: ClientAddress, in store: Store,
     _ answer: @escaping @Sendable (_ problem: Problem?) -> Void
@@ -111,15 +111,15 @@ package final class RevisionWaits: Sendable {
     }
   }
 
-  /// What the clock says: when a wait begins.
+  /// The present time of the clock, in nanoseconds: the beginning of a wait.
   package var present: UInt64 { now() }
 
-  /// When the wait that ends first is over at the latest, in nanoseconds of the clock; nil where no request waits.
+  /// The earliest deadline of all waits, in nanoseconds of the clock. Nil if no request waits.
   var nextDeadline: UInt64? { state.withLock { $0.waits.lazy.map(\.deadline).min() } }
 
-  /// Has a request of a client wait for a revision: `end` is called once, from any thread, when the store has come to
-  /// it, or the wait is over otherwise. `present` gives how far the store has come; `beginning` is when the wait began,
-  /// now if it is nil.
+  /// Makes a request of a client wait for a revision. `end` is called once, from any thread, when the store reaches it
+  /// or the wait ends otherwise. `present` returns the present revision of the store. `beginning` is the time at which
+  /// the wait began, or nil for now.
   package func add(
     of client: ClientAddress, until revision: Revision, since beginning: UInt64? = nil, present: () -> Revision,
     _ end: @escaping @Sendable () -> Void
@@ -134,11 +134,11 @@ package final class RevisionWaits: Sendable {
     }
     guard let deadline else { return end() }
     time(deadline)
-    // It may have come there meanwhile.
+    // The store may have reached the revision meanwhile.
     reached(present())
   }
 
-  /// Has the waits end that are over at a deadline, unless they are looked at before it in any case.
+  /// Sets a timer that ends the waits with this deadline, unless an earlier timer is set anyway.
   private func time(_ deadline: UInt64) {
     let isFirst = state.withLock { state in
       guard deadline < state.timed ?? .max else { return false }
@@ -156,23 +156,23 @@ package final class RevisionWaits: Sendable {
     }
   }
 
-  /// Ends the waits for what the store has come to.
+  /// Ends the waits for revisions that the store has reached.
   package func reached(_ revision: Revision) {
     end { state in state.first <= revision ? state.take { $0.revision <= revision } : [] }
   }
 
-  /// Ends the waits that have lasted long enough.
+  /// Ends the waits whose deadlines have passed.
   func sweep() {
     let now = now()
     end { state in state.waits.isEmpty ? [] : state.take { $0.deadline <= now } }
   }
 
-  /// Ends all waits before their time.
+  /// Ends all waits early.
   package func endAll() {
     end { $0.take { _ in true } }
   }
 
-  /// Ends all waits; no request waits from now on.
+  /// Ends all waits. From now on, no request waits.
   package func close() {
     end { state in
       state.isClosed = true

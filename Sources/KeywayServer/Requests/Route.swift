@@ -2,40 +2,39 @@ package import HTTPServer
 package import HTTPTypes
 import KeyValueModel
 
-/// One row of the route table: a resource, its methods, and what each of them does.
+/// One row of the route table: a resource, its methods, and their handlers.
 package final class Route: Sendable {
-  /// What a method of a resource does with a request. It throws what is wrong with the request; `RequestRouter` makes
-  /// the response of that.
+  /// Handles a request for a method of a resource. It throws a problem, of which `RequestRouter` makes the response.
   package typealias Handler =
     @Sendable (_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse
 
-  /// The variable parts of paths, named as in the patterns.
+  /// The variable parts of paths, named as in patterns.
   package enum Parameter: String, Sendable {
     case entity = "Entity"
     case id, keyPath, stream, cell, code, sub, file
   }
 
-  /// Whom a resource is for, on a server with keys.
+  /// The audience of a resource on a server with keys.
   package enum Audience: Sendable {
-    /// Everybody.
+    /// Everyone.
     case everybody
-    /// Everybody, whatever token was sent: a page must come also where the cookie has expired.
+    /// Everyone, whatever token was sent: a page must be served even if the cookie has expired.
     case visitors
-    /// Admins; everybody where `access.openMetrics` says so.
+    /// Admins, or everyone with `access.openMetrics`.
     case operators
     /// Admins.
     case admins
     /// Nodes that follow this server, and admins.
     case nodes
-    /// All who have a token.
+    /// Everyone with a token.
     case identities
-    /// Those whom the rules let.
+    /// Everyone whom the rules permit.
     case objects
-    /// All who have a token, and all others where the rules let them read something; a stream that is named, and its
-    /// cells, are for those whom it was opened for, and admins.
+    /// Everyone with a token, and everyone else if the rules let them read something. A named stream and its cells are
+    /// for admins and for those whom it was opened for.
     case streams
 
-    /// Whether nothing is there without a token.
+    /// True if the resource requires a token.
     var wantsToken: Bool {
       switch self {
       case .everybody, .visitors, .objects: false
@@ -43,7 +42,7 @@ package final class Route: Sendable {
       }
     }
 
-    /// True if the identity of a node gets an answer, as everybody does.
+    /// True if the identity of a node gets a response too.
     var hasNodes: Bool {
       switch self {
       case .everybody, .visitors, .nodes: true
@@ -57,66 +56,67 @@ package final class Route: Sendable {
     case parameter(Parameter)
   }
 
-  /// The path with its parameters in braces; metrics and logs name the resource by it, never by a path that was sent.
+  /// The path with its parameters in braces. Metrics and logs name the resource by it, never by a path that was sent.
   let pattern: String
-  /// Whether it is served while the store reads its journal and while the server drains.
+  /// True if the resource is served even while the store reads its journal and while the server drains.
   package let isAlwaysServed: Bool
-  /// Whether a client may ask for it as often as it likes: what looks after the server must always hear from it.
+  /// True if a client may request it without a rate limit, since monitoring must always get a response.
   let isUnlimited: Bool
-  /// The forms that `GET` is available in, the preferred one first; empty where `Accept` is not looked at.
+  /// The forms of `GET`, the preferred one first. Empty if `Accept` is ignored.
   let forms: [Negotiation.Form]
-  /// What `GET` does for a client that accepts an event stream; nil where the resource has none.
+  /// The action of `GET` for a client that accepts an event stream, or nil if the resource has no stream.
   let stream: Action?
-  /// Whether the answer to a method depends on the `Accept` of the request: it chooses between the forms.
+  /// Returns true if the response to a method depends on the `Accept` of the request, which chooses between the forms.
   func isNegotiated(_ method: HTTPRequest.Method) -> Bool {
     forms.count > 1 && (method == .get || method == .head)
   }
   /// The value of an `Allow` header (RFC 9110 §10.2.1).
   let allow: String
-  /// The value of an `Accept-Patch` header (RFC 5789 §3.1); nil where there is no `PATCH`.
+  /// The value of an `Accept-Patch` header (RFC 5789 §3.1), or nil without `PATCH`.
   let acceptPatch: String?
-  /// Whom it is for.
+  /// The audience.
   package let audience: Audience
   /// The methods, in the order of `Allow`.
   let methods: [HTTPRequest.Method]
-  /// Whether what it changes is the store's, so that a node that follows another passes it on.
+  /// True if the resource changes the store, so that a follower forwards its writes.
   package let isForwarded: Bool
 
-  /// Whether a method changes something by a commit.
+  /// Returns true if a method makes a commit.
   package func isCommitted(by method: HTTPRequest.Method) -> Bool {
     isForwarded && audience == .objects && method != .get && method != .head
   }
 
-  /// Whether its body has operations on several objects.
+  /// True if the body has operations on several objects.
   package var isTransaction: Bool { isCommitted(by: .post) && position(of: .entity) == nil }
 
-  /// How many requests were answered.
+  /// The counts of answered requests.
   let counts: RequestCounts
 
   private let segments: [Segment]
-  /// What a method does. A closure that is an element of a list is converted, with an allocation, whenever it is looked
-  /// at; in a struct it stays what it is.
+  /// The action of a method. A closure as an element of a list is converted, with an allocation, on each access. In a
+  /// struct it is not.
   package struct Action: Sendable {
-    /// Answers a request.
+    /// Handles a request.
     package let handle: Handler
   }
 
   private let handlers: [(method: HTTPRequest.Method, action: Action)]
   private let parameterNames: [(method: HTTPRequest.Method, plain: [String], streamed: [String])]
 
-  /// A resource, whose path and methods are also in the description of the API, `openapi.yaml`. The description says
-  /// which query parameters the methods take.
+  /// Creates a route. Its path and methods are also in the description of the API, `openapi.yaml`, which names the
+  /// query parameters of the methods.
   ///
   /// - Parameters:
-  ///   - pattern: The path; `{name}` stands for one segment, `name` being that of a `Parameter`.
-  ///   - handlers: What its methods do. `HEAD` comes with `GET`, and `OPTIONS` with every resource.
-  ///   - stream: What `GET` does for a client that accepts an event stream; nil where there is none.
-  ///   - form: The form of what `GET` gives otherwise; nil where `Accept` is not looked at.
-  ///   - patchTypes: The media types that `PATCH` takes.
-  ///   - isAlwaysServed: Whether it is served while the store reads its journal and while the server drains.
-  ///   - isUnlimited: Whether `access.requestsPerSecond` is not for it.
-  ///   - audience: Whom it is for.
-  ///   - isForwarded: Whether what it changes is the store's.
+  ///   - pattern: The path. `{name}` stands for one segment, where `name` is the name of a `Parameter`.
+  ///   - handlers: The handlers of its methods. `HEAD` comes with `GET`, and `OPTIONS` with every resource.
+  ///   - stream: The handler of `GET` for a client that accepts an event stream, or nil.
+  ///   - form: The form of `GET` otherwise, or nil if `Accept` is ignored.
+  ///   - patchTypes: The media types that `PATCH` accepts.
+  ///   - isAlwaysServed: True if the resource is served even while the store reads its journal and while the server
+  ///     drains.
+  ///   - isUnlimited: True if `access.requestsPerSecond` does not apply.
+  ///   - audience: The audience.
+  ///   - isForwarded: True if the resource changes the store.
   package init(
     _ pattern: String, _ handlers: KeyValuePairs<HTTPRequest.Method, Handler>, stream: Handler? = nil,
     form: Negotiation.Form? = .json, patchTypes: [String]? = nil, isAlwaysServed: Bool = false,
@@ -147,10 +147,10 @@ package final class Route: Sendable {
     }
   }
 
-  /// How many segments its paths have.
+  /// The number of segments of its paths.
   var segmentCount: Int { segments.count }
 
-  /// Whether a path is one of this resource's; it must have `segmentCount` segments.
+  /// Returns true if a path belongs to this resource. It must have `segmentCount` segments.
   func matches(_ path: [String]) -> Bool {
     for (index, segment) in segments.enumerated() {
       if case .literal(let text) = segment, path[index] != text { return false }
@@ -163,28 +163,29 @@ package final class Route: Sendable {
     segments.compactMap { if case .parameter(let parameter) = $0 { parameter } else { nil } }
   }
 
-  /// The names of the query parameters that a method takes, or the stream of it.
+  /// Returns the names of the query parameters of a method, or of its stream.
   package func parameterNames(_ method: HTTPRequest.Method, _ isStream: Bool) -> [String] {
     let method = method == .head ? .get : method
     guard let names = parameterNames.first(where: { $0.method == method }) else { return [] }
     return isStream ? names.streamed : names.plain
   }
 
-  /// Which segment of a path a parameter is; nil where the pattern does not have it.
+  /// Returns the index of the segment that is a parameter, or nil if the pattern does not have it.
   package func position(of parameter: Parameter) -> Int? {
     segments.firstIndex { if case .parameter(parameter) = $0 { true } else { false } }
   }
 
-  /// What answers a method, `HEAD` as `GET`; nil where the resource does not have it.
+  /// Returns the action of a method, that of `GET` for `HEAD`. Nil if the resource does not have the method.
   func action(of method: HTTPRequest.Method) -> Action? {
     let method = method == .head ? .get : method
     return handlers.first { $0.method == method }?.action
   }
 }
 
-/// What is known of a request besides the request itself, once its sender and its purpose are found out.
+/// The context of a request: all that is known of it besides the request itself, once the requester and the route are
+/// known.
 package struct RequestContext: Sendable {
-  /// The resource that is asked for.
+  /// The requested resource.
   package let route: Route
   /// The action of the method, or the one that opens the stream.
   package let action: Route.Action
@@ -192,24 +193,24 @@ package struct RequestContext: Sendable {
   package let isStream: Bool
   /// The path and the query parameters.
   package let target: Target
-  /// The client that asks.
+  /// The client that sent the request.
   package let requester: Requester
-  /// The names of the query parameters that the action takes.
+  /// The names of the query parameters of the action.
   let parameters: [String]
-  /// What an `Idempotency-Key` makes of a `POST` that writes; nil without one.
+  /// The idempotent request of a `POST` that writes with an `Idempotency-Key`, or nil without one.
   var idempotency: IdempotentRequest?
-  /// The part of other nodes in a write; nil if they have none, as on a server on its own.
+  /// The context of other nodes in a write, or nil if they take no part, as on a single server.
   package var nodes: (any NodesContext)?
 
-  /// What the rules let the requester read; nil where they are asked no rule.
+  /// The viewer whose read rules apply, or nil if none do.
   var viewer: Viewer? { requester.viewer }
 
-  /// The key paths of `{keyPath}`, which commas part.
+  /// The key paths of `{keyPath}`, separated by commas.
   var keyPaths: [String] {
     self[.keyPath].split(separator: ",", omittingEmptySubsequences: false).map(String.init)
   }
 
-  /// A variable part of the path, percent-decoded. The route's pattern must have it.
+  /// Returns a variable part of the path, percent-decoded. The route's pattern must have it.
   package subscript(parameter: Route.Parameter) -> String {
     guard let position = route.position(of: parameter) else {
       preconditionFailure("'\(route.pattern)' has no {\(parameter.rawValue)}")
@@ -217,10 +218,10 @@ package struct RequestContext: Sendable {
     return target.segments[position]
   }
 
-  /// Throws `malformed-query` for a query parameter that the resource does not take.
+  /// Throws `malformed-query` for a query parameter that the resource does not have.
   package func checkParameters() throws(Problem) { try target.allowOnly(parameters) }
 
-  /// The object of `{Entity}` and `{id}`. Throws `unknown-object` for an id that no object can have.
+  /// Returns the object of `{Entity}` and `{id}`. Throws `unknown-object` for an id that no object can have.
   func reference(in schema: Schema) throws(Problem) -> Reference {
     let (entity, id) = (self[.entity], self[.id])
     guard let reference = Reference(entity: entity, id: id) else {
@@ -230,34 +231,34 @@ package struct RequestContext: Sendable {
     return reference
   }
 
-  /// Why a text is no id.
+  /// Returns the explanation why a text is not an id.
   static func idRule(_ id: String) -> String { "'\(id)' is no id: those have 1 to 128 of A-Z a-z 0-9 . _ ~ -" }
 }
 
 /// Content negotiation (RFC 9110 §12.5.1) between the ways to read a resource.
 package enum Negotiation {
-  /// The forms of a resource: JSON as a whole or in lines, or a stream that keeps it up to date.
+  /// The forms of a resource: one JSON value, lines of JSON, or a stream of updates.
   package enum Form: String, Sendable {
     case json = "application/json"
     case lines = "application/x-ndjson"
     case stream = "text/event-stream"
 
-    /// Its media type.
+    /// The media type.
     package var type: String { rawValue }
 
-    /// The range of all types that begin like it.
+    /// The media range of all types with the same top-level type.
     fileprivate var family: String { self == .stream ? "text/*" : "application/*" }
   }
 
-  /// How a client wants to read a resource, or `not-acceptable`.
+  /// Returns the form that a client prefers. Throws `not-acceptable`.
   static func form(of request: borrowing Request, available: [Form]) throws(Problem) -> Form {
     if let form = form(request.header(.accept), available: available) { return form }
     let types = available.map(\.type).joined(separator: ", ")
     throw Problem(.notAcceptable, "this resource is available as \(types)").with(.accept, types)
   }
 
-  /// The form that an `Accept` header prefers among `available`; nil where it allows none of them. What is available
-  /// first wins a tie, and a type that is named wins over a range.
+  /// Returns the form in `available` that an `Accept` header prefers. Nil if the header allows none of them. The first
+  /// available one wins a tie, and a named type wins over a range.
   package static func form(_ accept: String?, available: [Form]) -> Form? {
     guard let accept, accept != "*/*", !accept.isEmpty else { return available.first }
     var best: (form: Form, rank: (Double, Int))?
@@ -269,7 +270,7 @@ package enum Negotiation {
     return best?.form
   }
 
-  /// How much the most precise range that covers `form` wants it.
+  /// Returns the quality and the precision of the most precise range that covers `form`, or nil if none does.
   private static func rank(of form: Form, in accept: String) -> (quality: Double, precision: Int)? {
     var found: (quality: Double, precision: Int)?
     for range in accept.split(separator: ",") {

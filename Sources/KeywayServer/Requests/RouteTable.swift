@@ -2,17 +2,17 @@ import HTTPServer
 import HTTPTypes
 package import Store
 
-/// Every resource of the server. A request whose path matches no row is `not-found`, and one whose method the row lacks
-/// is `method-not-allowed`.
+/// Every resource of the server. A request whose path matches no row is `not-found`. One whose method the row does not
+/// have is `method-not-allowed`.
 struct RouteTable: Sendable {
   /// The rows.
   let routes: [Route]
-  /// The routes whose paths have as many segments as the index says.
+  /// The routes, indexed by the number of segments of their paths.
   private let byCount: [[Route]]
-  /// The route of all other paths, but for those below `/v1`: an application's own files. Nil where there are none.
+  /// The route of all other paths except those below `/v1`: an application's own files. Nil if there are none.
   private let rest: Route?
 
-  /// Creates the table of a server whose node has further resources for others.
+  /// Creates the table of a server. `nodeRoutes` are its node's resources for other nodes.
   init(_ handlers: Handlers, _ nodeRoutes: [Route]) {
     let (objects, keyPaths, transactions) = (handlers.objects, handlers.keyPaths, handlers.transactions)
     let (fetches, streams, cells, journal) = (handlers.fetches, handlers.streams, handlers.cells, handlers.journal)
@@ -77,7 +77,7 @@ struct RouteTable: Sendable {
     self.routes = routes
   }
 
-  /// What a browser gets.
+  /// Returns the routes for browsers.
   private static func pages(_ files: FileHandlers) -> [Route] {
     [
       Route("/", [.get: files.front], form: nil, isAlwaysServed: true, audience: .visitors),
@@ -89,14 +89,14 @@ struct RouteTable: Sendable {
     ]
   }
 
-  /// The route of a path, nil where nothing is served.
+  /// Returns the route of a path, or nil if nothing is served there.
   func route(_ path: [String]) -> Route? {
     if path.count < byCount.count, let route = byCount[path.count].first(where: { $0.matches(path) }) { return route }
     return path.first == "v1" ? nil : rest
   }
 }
 
-/// Everything that the route table calls.
+/// The handlers that the route table calls.
 struct Handlers: Sendable {
   let objects: ObjectHandlers
   let keyPaths: KeyPathHandlers
@@ -150,7 +150,7 @@ struct Handlers: Sendable {
   }
 }
 
-/// What the handlers of a server work with.
+/// The parts of a server that its handlers use.
 package struct ServerParts: Sendable {
   package let store: Store
   let node: any Node
@@ -165,7 +165,7 @@ package struct ServerParts: Sendable {
   let limits: RequestLimits
   let readiness: Readiness
   package let readings: Readings
-  /// Streams that resume, and live queries, each wait for their turn apart from the others.
+  /// Separate queues for streams that resume and for live queries.
   let resumptions: OpeningQueue
   let queryOpenings: OpeningQueue
   /// Returns a new object id at each call.

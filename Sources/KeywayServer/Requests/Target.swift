@@ -1,17 +1,17 @@
 import Support
 
-/// A request target taken apart: path segments and query parameters, percent-decoded (RFC 3986 §2.1).
+/// A parsed request target: path segments and query parameters, percent-decoded (RFC 3986 §2.1).
 ///
-/// A malformed query is a mistake only for a resource that takes parameters: `allowOnly` throws it.
+/// A malformed query is an error only for a resource that checks its parameters: `allowOnly` throws it.
 package struct Target: Sendable {
   /// The decoded segments: `/v1/objects/Account/1` has four.
   package let segments: [String]
-  /// The decoded parameters in order; none where the query is malformed.
+  /// The decoded parameters in order. Empty if the query is malformed.
   package let parameters: [(name: String, value: String)]
-  /// The reason why the query is malformed; nil where it is not.
+  /// The reason why the query is malformed, or nil if it is not.
   private let defect: String?
 
-  /// Takes apart `text`, or throws `malformed-query` where an escape of the path is broken or does not give UTF-8.
+  /// Parses `text`. Throws `malformed-query` if an escape in the path is invalid or does not decode to UTF-8.
   package init(_ text: String) throws(Problem) {
     let (segments, query) = try Self.parts(of: text)
     self.segments = segments
@@ -23,7 +23,7 @@ package struct Target: Sendable {
     }
   }
 
-  /// A target of decoded parts.
+  /// Creates a target of decoded parts.
   init(segments: [String], parameters: [(name: String, value: String)]) {
     (self.segments, self.parameters, defect) = (segments, parameters, nil)
   }
@@ -60,15 +60,15 @@ package struct Target: Sendable {
     return segments
   }
 
-  /// The authority of a target in absolute form, which counts in place of `Host` (RFC 9112 §3.2.2); nil in origin form.
+  /// Returns the authority of a target in absolute form, which replaces `Host` (RFC 9112 §3.2.2). Nil in origin form.
   package static func authority(of text: String) -> String? { authorityAndRest(of: text).map { String($0.authority) } }
 
-  /// A target as path and query (RFC 9112 §3.2.1), also if it was sent as a whole URL.
+  /// Returns a target as path and query (RFC 9112 §3.2.1), even if it was sent as a whole URL.
   package static func originForm(of text: String) -> String {
     authorityAndRest(of: text).map { String($0.rest) } ?? text
   }
 
-  /// True if a target in absolute form has the scheme `https`.
+  /// Returns true if a target in absolute form has the scheme `https`.
   static func isSecure(_ text: String) -> Bool { text.prefix(6).lowercased() == "https:" }
 
   private static func authorityAndRest(of text: String) -> (authority: Substring, rest: Substring)? {
@@ -122,7 +122,7 @@ package struct Target: Sendable {
     Character(Unicode.Scalar(byte)).hexDigitValue.map(UInt8.init)
   }
 
-  /// Throws `malformed-query` for a query that is malformed, and for the first parameter that is none of `names`.
+  /// Throws `malformed-query` for a malformed query, and for the first parameter that is not in `names`.
   package func allowOnly(_ names: [String]) throws(Problem) {
     if let defect { throw Problem(.malformedQuery, defect) }
     for parameter in parameters where !names.contains(parameter.name) {
@@ -131,12 +131,12 @@ package struct Target: Sendable {
     }
   }
 
-  /// The value of a parameter, nil where it is not there.
+  /// Returns the value of a parameter, or nil without it.
   package subscript(name: String) -> String? {
     parameters.first { $0.name == name }?.value
   }
 
-  /// `limit=50`, within a range; nil where it is not there.
+  /// Returns the number of `limit=50`, within a range, or nil without the parameter.
   func limit(in range: ClosedRange<Int>) throws(Problem) -> Int? {
     guard let text = self["limit"] else { return nil }
     guard let limit = Int(text), range.contains(limit) else {
@@ -146,14 +146,14 @@ package struct Target: Sendable {
     return limit
   }
 
-  /// The comma-separated items of a parameter, nil where it is not there.
+  /// Returns the comma-separated items of a parameter, or nil without it.
   package func list(_ name: String) -> [String]? {
     self[name].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }
   }
 }
 
 extension String {
-  /// The text as a part of a target: unreserved characters stay (RFC 3986 §2.3).
+  /// The text as a part of a target: unreserved characters are not escaped (RFC 3986 §2.3).
   fileprivate var percentEncoded: String {
     let unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~".utf8
     return utf8.map { byte in

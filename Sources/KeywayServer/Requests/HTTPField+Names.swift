@@ -19,7 +19,8 @@ extension HTTPField.Name {
   /// `Keyway-Nodes`: on a follower's request for records, the nodes that follow it. On the response, a value that
   /// changes with the known nodes.
   package static let keywayNodes = named("Keyway-Nodes")
-  /// `Keyway-Records`: on a batch of writes that a node forwards, the revision that the node has reached.
+  /// `Keyway-Records`: on a batch of writes that a node forwards, the position that the node has reached in the
+  /// journal.
   package static let keywayRecords = named("Keyway-Records")
   /// `Keyway-Access`: on records for a follower, present if the node authenticates its clients.
   package static let keywayAccess = named("Keyway-Access")

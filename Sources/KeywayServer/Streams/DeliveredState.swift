@@ -2,16 +2,16 @@ import KeyValueModel
 import KeyValueObserving
 import Store
 
-/// The state that a stream or its cells have been sent: the objects as they were, and the rows of live queries.
+/// The state that was sent to a stream or its cells: the objects as they were, and the rows of live queries.
 struct DeliveredState {
   /// The objects.
   let reader: any ObjectReader
-  /// The last revision that was sent.
+  /// The last revision sent.
   let revision: Revision
-  /// The rows of a query, nil where they are not known any more.
+  /// Returns the rows of a query, or nil if they are no longer known.
   let result: (Query) -> QueryResult?
 
-  /// The present, which a stream has that is sent everything; with the values of it that are known.
+  /// Creates the present state, which a stream that misses nothing has, with the values of it that are already known.
   init(present publication: borrowing Publication, _ values: ObservedValues? = nil) {
     let queries = publication.queries
     let state = publication.snapshot.state
@@ -20,8 +20,8 @@ struct DeliveredState {
       result: { queries.result(of: $0) })
   }
 
-  /// The state right after a revision, with what observations saw that want to be told old values; nil if the history
-  /// does not reach back so far, or if that takes more steps than writers can wait for.
+  /// Creates the state right after a revision, with the values of the observations that report old values. Nil if the
+  /// history does not reach back that far, or if evaluating the values takes more steps than writers can wait for.
   init?(
     after revision: Revision, observedBy observations: some Sequence<Observation>, _ publication: borrowing Publication
   ) {
@@ -37,7 +37,7 @@ struct DeliveredState {
       reader: values.reader(of: past), revision: revision, result: { queries.result(of: $0, before: revision + 1) })
   }
 
-  /// A state of the past.
+  /// Creates a past state.
   init(reader: any ObjectReader, revision: Revision, result: @escaping (Query) -> QueryResult?) {
     self.reader = reader
     self.revision = revision
@@ -45,29 +45,29 @@ struct DeliveredState {
   }
 }
 
-/// What a stream or a cell has missed of a live query: remembered as the rows that its client has, whatever becomes of
-/// them.
+/// The contents of a live query that a stream or a cell has missed, remembered as the rows that its client has,
+/// whatever becomes of them.
 struct MissedContents {
   /// The rows that the client has.
   let shown: QueryResult
   /// The revision of these rows.
   let since: Revision
-  /// How many contents were missed.
+  /// The number of missed contents.
   var count = 0
-  /// True if the query was changed since, perhaps back to what it was. What became of its rows while another one stood
-  /// in its place is not among the contents that are counted.
+  /// True if the query was replaced since, even if by the same query in the end. Contents of another query in between
+  /// are not counted.
   var isRequeried = false
-  /// Whether it is no longer known which rows the client has: it receives all.
+  /// True if the rows that the client has are no longer known, so that it receives all rows.
   var isUnknown = false
 
-  /// True if there is nothing to tell.
+  /// True if nothing was missed.
   var isNothing: Bool { count == 0 && !isRequeried }
 
-  /// A difference of more rows is not sent as one where the whole result is shorter.
+  /// The maximum number of rows of a difference. A larger one is replaced by the whole result if that is shorter.
   private static let largestDifference = 10_000
 
-  /// One content from what the client has to what there is in `state`; nil where nothing was missed, or has come back
-  /// to what the client has. All rows where the content would be of very many and these are fewer.
+  /// Returns one content that leads from the client's rows to `result` in `state`. Nil if nothing was missed, or if the
+  /// rows are again those of the client. Returns all rows if the content would have very many and these are fewer.
   func notification(
     cell: String?, context: String?, to result: QueryResult, in state: any ObjectReader, at revision: Revision,
     _ encoder: EventEncoder

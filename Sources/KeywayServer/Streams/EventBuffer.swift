@@ -3,38 +3,38 @@ import KeyValueModel
 import Store
 import Support
 
-/// The text of events while it is put together: counted, so that no more than its limit ever exists, and in pieces, so
-/// that a long value is in memory once, however many events tell it.
+/// The text of events while it is assembled. Its bytes are counted, so that it never exceeds its limit. It consists of
+/// pieces, so that a long value is in memory once, however many events contain it.
 ///
-/// One that becomes too long forgets what it has and takes nothing more.
+/// A text that becomes too long is emptied, and ignores further appends.
 struct EventBuffer: Sendable {
   /// The pieces before the last.
   private var pieces: [[UInt8]] = []
   private var last: [UInt8] = []
   private var earlierCount = 0
-  /// How many of the bytes are in pieces that other events share.
+  /// The number of bytes in pieces that other events share.
   private var sharedCount = 0
   private let limit: Int
   private let longTexts: LongTexts
-  /// Whether it would have been longer than its limit.
+  /// True if the text would have exceeded its limit.
   private(set) var isTooLong = false
 
-  /// An empty text of at most so many bytes.
+  /// Creates an empty text with a limit in bytes.
   init(limit: Int, _ longTexts: LongTexts) {
     self.limit = limit
     self.longTexts = longTexts
   }
 
-  /// How many bytes there are.
+  /// The number of bytes.
   var count: Int { earlierCount + last.count }
 
-  /// How many bytes there are in this text alone.
+  /// The number of bytes that other events do not share.
   var ownCount: Int { count - sharedCount }
 
-  /// Whether there is nothing in it.
+  /// True if the text is empty and has not exceeded its limit.
   var isEmpty: Bool { count == 0 && !isTooLong }
 
-  /// The text as it is to be sent; nil where it is too long.
+  /// Returns the text to send, or nil if it is too long.
   func event(at position: StreamPosition? = nil) -> EventBytes? {
     guard !isTooLong else { return nil }
     let position = position?.rawValue ?? 0
@@ -44,7 +44,7 @@ struct EventBuffer: Sendable {
 
   // MARK: Appending
 
-  /// Appends a little: what `body` does to the bytes.
+  /// Appends a few bytes: `body` appends them.
   mutating func write(_ body: (inout [UInt8]) -> Void) {
     guard !isTooLong else { return }
     body(&last)
@@ -54,7 +54,7 @@ struct EventBuffer: Sendable {
   /// Appends bytes.
   mutating func append(_ bytes: some Collection<UInt8>) { write { $0.append(contentsOf: bytes) } }
 
-  /// Appends what has been put together elsewhere, its long pieces without a copy.
+  /// Appends another text, without copying its long pieces.
   mutating func append(_ other: EventBuffer) {
     guard !other.isTooLong else { return giveUp() }
     guard !isTooLong else { return }
@@ -71,7 +71,7 @@ struct EventBuffer: Sendable {
     guard !isTooLong else { return }
     switch value {
     case .string(let text) where text.utf8.count >= LongTexts.byteCount:
-      // As JSON it is no shorter.
+      // Its JSON is at least as long.
       guard text.utf8.count <= limit - count else { return giveUp() }
       append(shared: longTexts.json(of: text))
     case .array(let elements) where elements.count >= LongTexts.elementCount:
@@ -123,24 +123,25 @@ struct EventBuffer: Sendable {
     last = []
   }
 
-  /// Forgets what there is: it is too long.
+  /// Empties the text, and marks it as too long.
   mutating func giveUp() {
     isTooLong = true
     (pieces, last, earlierCount, sharedCount) = ([], [], 0, 0)
   }
 }
 
-/// Long strings and arrays as JSON, each of them encoded once for all the events that tell it. Usable from any thread.
+/// Long strings and arrays as JSON, each encoded once for all events that contain it. Can be used from any thread.
 ///
-/// One is found by where it is in memory, which all copies of a value have in common, and which costs nothing to find
-/// out. What is kept holds the value too, so that nothing else comes to be in its place.
+/// A value is found by its address in memory, which all its copies share and which costs nothing to determine. An entry
+/// retains its value, so that the address is not reused.
 final class LongTexts: Sendable {
-  /// From this length on a string is worth it.
+  /// The minimum length in bytes of a string to keep.
   static let byteCount = 4096
-  /// What is kept at most, strings and their JSON counted; the oldest make room.
+  /// The maximum size of all entries in bytes, including the strings and their JSON. The oldest entries are removed
+  /// first.
   private static let weightLimit = 32 << 20
 
-  /// From this number of elements on an array is worth it.
+  /// The minimum number of elements of an array to keep.
   fileprivate static let elementCount = 256
 
   private struct Place: Hashable, Sendable {
@@ -148,7 +149,7 @@ final class LongTexts: Sendable {
     let count: Int
     let isArray: Bool
 
-    /// Nil for a string that is not in one piece.
+    /// Creates the place of a string, or nil if its storage is not contiguous.
     init?(of text: String) {
       let address = text.utf8.withContiguousStorageIfAvailable { UInt(bitPattern: $0.baseAddress) }
       guard let address else { return nil }
@@ -171,10 +172,10 @@ final class LongTexts: Sendable {
 
   private let cache = Locked(BoundedCache<Place, Entry>(weightLimit: LongTexts.weightLimit))
 
-  /// How many are kept. For tests.
+  /// The number of entries. For tests.
   var count: Int { cache.withLock { $0.count } }
 
-  /// A string as JSON, quotation marks included.
+  /// Returns a string as JSON, including its quotation marks.
   func json(of text: String) -> [UInt8] {
     let place = Place(of: text)
     if let place, let known = cache.withLock({ $0.item(for: place) }) { return known.json }
@@ -188,7 +189,7 @@ final class LongTexts: Sendable {
     return json
   }
 
-  /// An array as JSON; nil where it is longer than `limit` bytes.
+  /// Returns an array as JSON. Nil if that is not known already and is longer than `limit` bytes.
   func json(of elements: [Value], limit: Int) -> [UInt8]? {
     let place = Place(of: elements)
     if let known = cache.withLock({ $0.item(for: place) }) { return known.json }

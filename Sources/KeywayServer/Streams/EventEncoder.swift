@@ -3,13 +3,13 @@ import KeyValueModel
 import KeyValueObserving
 import Store
 
-/// Writes the events of streams: blocks of the text/event-stream format (WHATWG HTML §9.2.6) with JSON data in one
+/// Encodes the events of streams: blocks of the text/event-stream format (WHATWG HTML §9.2.6) with JSON data in one
 /// line.
 struct EventEncoder: Sendable {
   let epoch: String
-  /// The most bytes of one event, the changes of one commit together. `streams.eventBytes`.
+  /// The maximum number of bytes of one event, and of all changes of one commit together. `streams.eventBytes`.
   let eventBytes: Int
-  /// What long values are as JSON, for all events of a server.
+  /// The JSON of long values, shared by all events of a server.
   private let longTexts = LongTexts()
 
   init(epoch: String, eventBytes: Int = StreamLimits().eventBytes) {
@@ -17,13 +17,13 @@ struct EventEncoder: Sendable {
     self.eventBytes = eventBytes
   }
 
-  /// What follows `retry:` where a stream begins without an event: the line that ends the block.
+  /// The end of the block with `retry:` if a stream begins without an event: an empty line.
   static let emptyBlock: [UInt8] = [UInt8(ascii: "\n")]
 
-  /// A text of no events yet, of at most `limit` bytes, or as many as one event may have.
+  /// Returns an empty text of at most `limit` bytes, by default as many as one event may have.
   func text(limit: Int? = nil) -> EventBuffer { EventBuffer(limit: limit ?? eventBytes, longTexts) }
 
-  /// One block. `id` is nil where the client is not to remember it.
+  /// Appends one block. `id` is nil if the client must not remember it.
   func append(
     _ event: StaticString, id: Revision?, to text: inout EventBuffer, data: (inout EventBuffer) -> Void
   ) {
@@ -39,8 +39,8 @@ struct EventEncoder: Sendable {
     text.append("\n\n".utf8)
   }
 
-  /// A `change` event; `isInitial` for the state at subscription. Of `changes` no more is asked for once the text is
-  /// too long.
+  /// Appends a `change` event. `isInitial` marks the state at subscription. The sequence `changes` is not read further
+  /// once the text is too long.
   func appendChange(
     _ changes: some Sequence<Change>, revision: Revision, writer: String? = nil, isInitial: Bool = false,
     hasID: Bool = true, to text: inout EventBuffer
@@ -61,7 +61,7 @@ struct EventEncoder: Sendable {
     }
   }
 
-  /// A `gone` event.
+  /// Appends a `gone` event.
   private func appendGone(
     _ gone: ObserverEvent.Gone, revision: Revision, writer: String? = nil, hasID: Bool = true,
     to text: inout EventBuffer
@@ -77,18 +77,18 @@ struct EventEncoder: Sendable {
     }
   }
 
-  /// What one revision delivers; too long where that is more than an event may have.
+  /// Returns the encoded events of one revision. The text is too long if they exceed the limit of an event.
   func text(of event: StreamEvent) -> EventBuffer {
     var text = text()
     append(event, to: &text)
     return text
   }
 
-  /// The same, to be posted; nil where it is too long.
+  /// Returns the encoded events of one revision to post, or nil if they are too long.
   func bytes(of event: StreamEvent) -> EventBytes? { text(of: event).event(at: .commit(event.revision)) }
 
-  /// What one revision delivers: changes, what became of queries, and then the objects that are gone. Only the last
-  /// block has an id, so that no half of it can be resumed from.
+  /// Appends the events of one revision: changes, notifications of live queries, and then the objects that are gone.
+  /// Only the last block has an id, so that no client resumes in the middle of them.
   func append(_ event: StreamEvent, to text: inout EventBuffer) {
     if !event.changes.isEmpty {
       let isLast = event.queries.isEmpty && event.gone.isEmpty
@@ -104,14 +104,14 @@ struct EventEncoder: Sendable {
     }
   }
 
-  /// A `reset` event: the cursor cannot be resumed; the present state follows.
+  /// Appends a `reset` event: the stream cannot resume from the cursor. The present state follows.
   func appendReset(_ reason: Resumption.Reset, revision: Revision, to text: inout EventBuffer) {
     append("reset", id: nil, to: &text) { text in
       text.append("{\"reason\":\"\(reason.rawValue)\",\"revision\":\(revision)}".utf8)
     }
   }
 
-  /// An `open` event: the name of a stream with cells, and where it is resumed.
+  /// Appends an `open` event: the name of a stream with cells, and the URL to resume it.
   func appendOpen(_ name: String, revision: Revision, heartbeatSeconds: Int, to text: inout EventBuffer) {
     append("open", id: nil, to: &text) { text in
       text.append("{\"stream\":\"\(name)\",\"revision\":\(revision),\"heartbeat\":\(heartbeatSeconds)".utf8)
@@ -119,24 +119,24 @@ struct EventEncoder: Sendable {
     }
   }
 
-  /// A `heartbeat` event: nothing happened, and the cursor is this revision's.
+  /// Appends a `heartbeat` event: nothing happened, and the cursor is that of this revision.
   func appendHeartbeat(at revision: Revision, to text: inout EventBuffer) {
     append("heartbeat", id: revision, to: &text) { $0.append("{\"revision\":\(revision)}".utf8) }
   }
 
-  /// A `heartbeat` event, to be posted.
+  /// Returns a `heartbeat` event to post.
   func heartbeat(at revision: Revision) -> EventBytes {
     posted { appendHeartbeat(at: revision, to: &$0) }
   }
 
-  /// A `bye` event, to be posted.
+  /// Returns a `bye` event to post.
   func closingEvent(_ reason: ClosingReason) -> EventBytes {
     posted { text in
       append("bye", id: nil, to: &text) { $0.append("{\"reason\":\"\(reason.rawValue)\"}".utf8) }
     }
   }
 
-  /// Events that are short by themselves, to be posted at a position.
+  /// Returns short events, without a limit, to post at a position.
   func posted(at position: StreamPosition? = nil, _ append: (inout EventBuffer) -> Void) -> EventBytes {
     var text = text(limit: .max)
     append(&text)
@@ -183,9 +183,9 @@ struct EventEncoder: Sendable {
 
   // MARK: Live queries
 
-  // The events of live queries: `results` and `content` (the specification, section 5).
+  // Live queries have the events `results` and `content` (the specification, section 5).
 
-  /// The present rows, as the first event of a stream.
+  /// Returns the present rows, as the first event of a stream.
   func initialEvent(_ result: QueryResult, _ context: EchoedText?, _ snapshot: Snapshot) -> EventBuffer {
     var text = text()
     let notification = QueryNotification(
@@ -194,7 +194,7 @@ struct EventEncoder: Sendable {
     return text
   }
 
-  /// A `results` or `content` event.
+  /// Appends a `results` or `content` event.
   func append(
     _ notification: QueryNotification, revision: Revision, writer: String? = nil, hasID: Bool = true,
     to text: inout EventBuffer
@@ -234,7 +234,7 @@ struct EventEncoder: Sendable {
     text.write { result.appendSummary(to: &$0) }
   }
 
-  /// What `content` says of the rows, encoded once for all that receive it.
+  /// Returns the changes of rows in `content`, encoded once for all that receive it.
   func encoded(_ content: QueryContent) -> EncodedContent {
     var text = text()
     append(content, to: &text)
@@ -308,13 +308,13 @@ struct EventEncoder: Sendable {
     }
   }
 
-  /// An object as a fetch would show it, with what the row shows of it.
+  /// Appends an object as in a fetch, with the values that the row shows.
   private func append(_ row: QueryRow, of query: Query, revision: Revision, to text: inout EventBuffer) {
     text.write { bytes in
       bytes.append(contentsOf: "{\"@ref\":\"".utf8)
       bytes.append(contentsOf: row.reference.text.utf8)
       bytes.append(UInt8(ascii: "\""))
-      // It moves with the keys that are left out.
+      // The revision would change with the keys that are left out.
       if query.viewer?.hiddenKeys(of: row.entity).isEmpty ?? true {
         bytes.append(contentsOf: ",\"@revision\":".utf8)
         bytes.appendDecimal(revision)
@@ -331,7 +331,7 @@ struct EventEncoder: Sendable {
     text.append("}".utf8)
   }
 
-  /// Appends a text of a client as a member, if there is one. `name` has the comma and the colon.
+  /// Appends a text of a client as a member, unless it is nil. `name` includes the comma and the colon.
   private func appendText(_ text: String?, named name: StaticString, to bytes: inout [UInt8]) {
     guard let text else { return }
     name.withUTF8Buffer { bytes.append(contentsOf: $0) }
@@ -340,7 +340,7 @@ struct EventEncoder: Sendable {
 
   // MARK: Ends
 
-  /// The `bye` of a stream that the hub ends.
+  /// Returns the `bye` of a stream that the hub ends.
   func closingEvent(after end: StreamEnd) -> EventBytes {
     switch end {
     case .overflow: closingEvent(.overflow)
@@ -350,7 +350,7 @@ struct EventEncoder: Sendable {
   }
 }
 
-/// Why the server ends a stream, as `bye` says it (the specification, section 4).
+/// The reason in `bye` why the server ends a stream (the specification, section 4).
 enum ClosingReason: String {
   case shutdown, expired, lifetime, overflow
 }

@@ -2,13 +2,14 @@ import Dispatch
 import HTTPServer
 import Support
 
-/// Where streams wait to be opened whose beginning takes work: a crowd that comes back, or many different live queries.
+/// A queue of streams whose beginning takes work: those of many clients that come back at once, or many different live
+/// queries.
 ///
 /// On the threads of requests they would hold up every other request, and all at once they would take every core from
-/// the writer. Here a few threads open one after the other, for each client in its turn, so that what one client asks
-/// for delays no other: there is always a thread that is not that client's.
+/// the writer. Here a few threads open one stream after the other, each client in its turn. Requests of one client
+/// delay no other: one thread is always free of that client.
 final class OpeningQueue: Sendable {
-  /// Opens a stream. What it is given says whether the client has left meanwhile, so that the work need not go on.
+  /// Opens a stream. Its parameter returns true once the client has left, so that the work can stop.
   typealias Opening = @Sendable (_ isAbandoned: @escaping @Sendable () -> Bool) throws(Problem) -> EventStream
 
   private struct Waiting: Sendable {
@@ -18,24 +19,24 @@ final class OpeningQueue: Sendable {
 
   private struct State {
     var line: FairQueue<ClientAddress, Waiting>
-    /// How many threads are at work.
+    /// The number of running threads.
     var threads = 0
   }
 
-  /// The number of threads that open streams; one client has one of them at most.
+  /// The number of threads that open streams. One client uses at most one of them.
   private static let threadCount = 2
 
-  /// How many that wait are looked at for clients that have left, when there is no room for another.
+  /// The number of waiting streams that are checked for clients that have left, when there is no room for another.
   private static let sweepCount = 16
 
-  /// The longest rest of a thread between two openings.
+  /// The maximum pause of a thread between two openings.
   private static let longestRest = Duration.milliseconds(250)
 
   private let queue: DispatchQueue
   private let readiness: Readiness
   private let state: Locked<State>
 
-  /// A queue within `streams.opening` and the limits beside it.
+  /// Creates a queue within `streams.opening` and `streams.openingPerAddress`.
   init(label: String, limits: StreamLimits, readiness: Readiness) {
     queue = DispatchQueue(label: label, qos: .utility, attributes: .concurrent)
     self.readiness = readiness
@@ -45,11 +46,11 @@ final class OpeningQueue: Sendable {
           threads: Self.threadCount, limit: limits.opening, limitPerClient: limits.openingPerAddress)))
   }
 
-  /// How many streams wait or are being opened.
+  /// The number of streams that wait or are being opened.
   var count: Int { state.withLock { $0.line.waitingCount + $0.line.runningCount } }
 
-  /// Answers a client with a stream that waits for its turn to be opened; with `overloaded` where too many wait
-  /// already, of all clients or of this one.
+  /// Returns a response that opens a stream in its turn, or `overloaded` if too many streams wait already, of all
+  /// clients or of this one.
   func response(to client: ClientAddress, _ open: @escaping Opening) -> HandlerResponse {
     .deferred { completion in
       guard self.enter(Waiting(completion: completion, open: open), client) else {
@@ -65,7 +66,7 @@ final class OpeningQueue: Sendable {
     return isEntered
   }
 
-  /// Has one more thread at work where there is something for it to do.
+  /// Starts one more thread if there is work for it.
   private func startThread() {
     let isNeeded = state.withLock { state in
       guard state.threads < Self.threadCount, state.line.hasNext else { return false }
@@ -74,15 +75,15 @@ final class OpeningQueue: Sendable {
     }
     guard isNeeded else { return }
     let thread = SystemThread("keyway-open") {
-      // A crowd can wait for what is short: for connections, for the writer and for streams.
+      // Openings yield to short work: to connections, to the writer and to streams.
       SystemThread.yieldToOthers()
       self.work()
     }
-    // Where the system has no thread left, one that others share.
+    // If the system has no thread left, a shared one is used.
     if let thread { thread.detach() } else { queue.async { self.work() } }
   }
 
-  /// Where there is no room, lets go of streams that this client does not wait for any more.
+  /// If there is no room, removes streams of this client whose connections have ended.
   private func sweep(_ client: ClientAddress) {
     let left = state.withLock { state in
       state.line.hasRoom(for: client)
@@ -92,10 +93,10 @@ final class OpeningQueue: Sendable {
     for waiting in left { waiting.completion.respond(Self.clientHasLeft.response) }
   }
 
-  /// Opens what is next until nothing is.
+  /// Opens one stream after the other until none waits.
   private func work() {
     while let (waiting, client) = take() {
-      // The end of one stream may leave a single client waiting, which may have more threads then.
+      // The end of one opening may leave a single client waiting, which may then use more threads.
       startThread()
       let start = ContinuousClock.now
       complete(waiting)
@@ -104,8 +105,8 @@ final class OpeningQueue: Sendable {
     }
   }
 
-  /// Rests as long as a costly opening took: a stream begins where writers cannot publish, and one opening behind the
-  /// other would keep them out.
+  /// Pauses for as long as a costly opening took. A stream begins under a lock that keeps writers from publishing, and
+  /// openings without a pause would keep them out.
   private func rest(after effort: Duration) {
     guard effort >= .milliseconds(1) else { return }
     SystemThread.pause(milliseconds: Int(min(effort, Self.longestRest) / .milliseconds(1)))
@@ -121,7 +122,7 @@ final class OpeningQueue: Sendable {
 
   private func complete(_ waiting: Waiting) {
     let completion = waiting.completion
-    // A crowd that came and went must not be worked for.
+    // Clients that have left must not cost work.
     guard !completion.isAbandoned else { return completion.respond(Self.clientHasLeft.response) }
     do throws(Problem) {
       try readiness.check()
@@ -131,6 +132,6 @@ final class OpeningQueue: Sendable {
     }
   }
 
-  /// What is counted of it; there is no client to hear it.
+  /// The problem that is counted. No client receives it.
   private static var clientHasLeft: Problem { Problem(.overloaded, "the client has left") }
 }

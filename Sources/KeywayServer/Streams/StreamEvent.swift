@@ -1,37 +1,37 @@
 package import KeyValueModel
 import KeyValueObserving
 
-/// What one revision delivers to one stream: changes, what became of live queries, and objects that are gone, in this
-/// order.
+/// The events of one revision for one stream: changes, notifications of live queries, and objects that are gone, in
+/// this order.
 struct StreamEvent {
   /// The revision.
   let revision: Revision
-  /// Who wrote, where it was said.
+  /// The name of the writer, if the write named one.
   var writer: String?
-  /// Changes of what is observed.
+  /// The changes of observations.
   var changes: [Change] = []
-  /// Live queries, each on its own.
+  /// The notifications of live queries, one for each query.
   var queries: [QueryNotification] = []
-  /// Objects that cells, or the stream as a whole, have lost.
+  /// The objects that cells, or the stream as a whole, observed and that no longer exist.
   var gone: [ObserverEvent.Gone] = []
 
-  /// Whether there is nothing to deliver.
+  /// True if there is nothing to deliver.
   var isEmpty: Bool { changes.isEmpty && queries.isEmpty && gone.isEmpty }
 
-  /// Nothing yet.
+  /// Creates an empty event.
   init(revision: Revision, writer: String? = nil) {
     self.revision = revision
     self.writer = writer
   }
 
-  /// Adds what else the same revision delivers.
+  /// Adds further events of the same revision.
   mutating func add(_ other: StreamEvent) {
     changes += other.changes
     queries += other.queries
     gone += other.gone
   }
 
-  /// The part that is for some cells.
+  /// Returns the part for some cells.
   func filtered(_ isIncluded: (_ cell: String?) -> Bool) -> StreamEvent {
     var part = StreamEvent(revision: revision, writer: writer)
     part.changes = changes.filter { isIncluded($0.cell) }
@@ -40,7 +40,7 @@ struct StreamEvent {
     return part
   }
 
-  /// What a commit did to observations.
+  /// Creates the event of an observer, without live queries.
   init(_ event: ObserverEvent) {
     revision = event.revision
     writer = event.writer
@@ -49,68 +49,70 @@ struct StreamEvent {
   }
 }
 
-/// What a stream, or one of its cells, receives of a live query: a `results` or a `content` event.
+/// A notification of a live query for a stream or one of its cells: a `results` or a `content` event.
 struct QueryNotification {
   enum Body {
-    /// All rows, as they are in a state.
+    /// All rows, in a state.
     case results(QueryResult, any ObjectReader, isInitial: Bool)
-    /// What became of them.
+    /// The changes of rows.
     case content(EncodedContent)
   }
 
-  /// The cell, nil where the stream is of nothing else.
+  /// The cell, or nil if the stream as a whole is of the live query.
   let cell: String?
-  /// What the client wants to be given back.
+  /// The text of the client that the event repeats.
   let context: String?
   let body: Body
-  /// How many contents were merged into it, where it stands for some.
+  /// The number of contents that were merged into it, or nil if none were.
   var coalesced: Int?
 }
 
-/// What became of a live query's rows, encoded: all of a `content` event but its head, which differs between watchers.
+/// The changes of a live query's rows, encoded: a whole `content` event except its head, which differs between
+/// watchers.
 struct EncodedContent {
-  /// What became of the rows.
+  /// The changes of the rows.
   let content: QueryContent
-  /// From `,"count":` on, without the brace that ends the event.
+  /// The text from `,"count":` on, without the brace that ends the event.
   let text: EventBuffer
 }
 
-/// Where an event of a stream stands among those of all revisions: what the hub knows as its position.
+/// The position of an event of a stream among the events of all revisions. The hub stores it as a number.
 ///
-/// At one revision, what its commit did comes first, and then what else a stream was sent of that state, such as the
-/// first state of a cell. The two must differ: a stream that misses only the latter has received the commit.
+/// At one revision, the events of its commit come first, and then others about that state, such as the first state of a
+/// cell. The two must differ: a stream that misses only the latter has received the commit.
 package struct StreamPosition: Hashable, Comparable, Sendable {
-  /// As the hub has it.
+  /// The number in the hub.
   package let rawValue: UInt64
 
-  /// A position that the hub gave back.
+  /// Creates a position from a number of the hub.
   init(rawValue: UInt64) { self.rawValue = rawValue }
 
-  /// What the commit of a revision did.
+  /// Returns the position of a revision's commit.
   static func commit(_ revision: Revision) -> StreamPosition { StreamPosition(rawValue: revision * 2) }
 
-  /// What was sent of the state of a revision, after its commit.
+  /// Returns the position of events about the state of a revision, after its commit.
   package static func state(at revision: Revision) -> StreamPosition { StreamPosition(rawValue: revision * 2 + 1) }
 
   /// The revision.
   var revision: Revision { rawValue / 2 }
 
-  /// The last commit that a stream has received which misses this, and everything after it, and nothing before.
+  /// The revision of the last commit received by a stream that misses this position and everything after it, and
+  /// nothing before.
   var lastNotified: Revision { rawValue == 0 ? 0 : (rawValue - 1) / 2 }
 
   package static func < (left: StreamPosition, right: StreamPosition) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A `context`: text of a client that is given back with every change, unread. Two are equal when their bytes are,
-/// where Swift's strings take canonically equivalent ones for the same.
+/// A `context`: a text of a client that every change repeats, unread. Two are equal if their bytes are, while Swift's
+/// strings are equal if they are canonically equivalent.
 package struct EchoedText: Hashable, Sendable {
-  /// The most bytes that a context may have.
+  /// The maximum number of bytes of a context.
   package static let maximumBytes = 1024
 
-  /// The text as it came.
+  /// The text as received.
   package let text: String
 
-  /// A context; one that is too long is thrown as `mistake`.
+  /// Creates a context. Throws a problem with the code `mistake` if the text is too long.
   package init(_ text: String, mistake: ProblemCode) throws(Problem) {
     guard text.utf8.count <= Self.maximumBytes else {
       throw Problem(mistake, "a context has at most \(Self.maximumBytes) bytes")
@@ -118,12 +120,12 @@ package struct EchoedText: Hashable, Sendable {
     self.text = text
   }
 
-  /// Equal byte for byte.
+  /// Compares the texts byte for byte.
   package static func == (left: EchoedText, right: EchoedText) -> Bool {
     left.text.utf8.elementsEqual(right.text.utf8)
   }
 
-  /// Feeds what equality looks at, or less.
+  /// Hashes the text. Equal contexts have equal hashes; contexts that differ only by canonical equivalence have too.
   package func hash(into hasher: inout Hasher) {
     hasher.combine(text)
   }

@@ -2,7 +2,7 @@ package import HTTPServer
 package import HTTPTypes
 import Store
 
-/// Listing, inspecting and ending open streams of every kind.
+/// Lists, describes and ends open streams of every kind.
 struct StreamHandlers: Sendable {
   let store: Store
   let node: any Node
@@ -12,7 +12,7 @@ struct StreamHandlers: Sendable {
   /// `GET /v1/streams`.
   func list(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
-    // Admins see all, others their own; who has no token has none that are known to be theirs.
+    // Admins see all streams, others their own. A client without a token has none that are known to be its own.
     let requester = context.requester
     guard requester.isAdmin || requester.identity != nil else { throw AccessControl.unauthenticated }
     let subject = requester.isAdmin ? nil : requester.identity?.subject
@@ -40,7 +40,7 @@ struct StreamHandlers: Sendable {
 }
 
 extension HTTPFields {
-  /// The head of every stream. Nothing on the way may keep or change it.
+  /// The header fields of every stream. No proxy may cache, transform or buffer it.
   package static let eventStream: HTTPFields = [
     .contentType: "text/event-stream; charset=utf-8",
     .cacheControl: "no-store, no-transform",
@@ -48,9 +48,9 @@ extension HTTPFields {
   ]
 }
 
-/// What requests for streams have in common.
+/// The parameters that requests for streams share.
 extension Target {
-  /// What becomes of a stream whose subscriber is slow: `?overflow=coalesce`, the default, or `disconnect`.
+  /// Returns the policy for a slow subscriber: `?overflow=coalesce`, the default, or `disconnect`.
   func overflow() throws(Problem) -> OverflowPolicy {
     switch self["overflow"] {
     case nil, "coalesce": return .coalesce
@@ -59,15 +59,16 @@ extension Target {
     }
   }
 
-  /// The cursor that a stream goes on from: `Last-Event-ID`, or `?lastEventId=`, which EventSource polyfills send, or
-  /// `?since=`. The last event's id wins, since a client that reconnects by itself keeps the rest of the URL.
+  /// Returns the cursor that a stream resumes from: `Last-Event-ID`, or `?lastEventId=`, which EventSource polyfills
+  /// send, or `?since=`. The last event's id takes precedence, since a client that reconnects by itself repeats the
+  /// rest of the URL.
   package func cursor(of request: borrowing Request) -> String? {
-    // An EventSource that has no id yet sends none; an empty one means the same.
+    // An EventSource without an id sends none. An empty id has the same meaning.
     for id in [request.header(.lastEventID), self["lastEventId"]] { if let id, !id.isEmpty { return id } }
     return self["since"]
   }
 
-  /// What is given back with every event. Throws `malformed-query` where it is too long.
+  /// Returns the text that every event repeats, or nil. Throws `malformed-query` if it is too long.
   func context() throws(Problem) -> EchoedText? {
     guard let text = self["context"] else { return nil }
     return try EchoedText(text, mistake: .malformedQuery)

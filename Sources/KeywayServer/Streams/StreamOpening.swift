@@ -2,32 +2,34 @@ import HTTPServer
 package import KeyValueModel
 import Store
 
-/// A stream that is being opened. What takes long is worked out and encoded while others write; under the publication's
-/// lock it is only brought up through the few commits since, so that its first events and what follows belong together.
+/// A stream that is being opened. Whatever takes long is evaluated and encoded without a lock. Under the publication's
+/// lock, the result is only brought up to date through the few commits since, so that the first events and the
+/// following ones are consistent.
 protocol StreamOpening {
-  /// Returns whether so little is left to be worked out that it can be done under the lock, and notes that for `open`.
-  /// Notes what `prepare` is to work out where it is not.
+  /// Returns true if so little is left to do that it can be done under the lock, and notes that for `open`. Otherwise,
+  /// notes what `prepare` has to do.
   mutating func isReady(_ publication: borrowing Publication) -> Bool
 
-  /// Works out what was missed, up to what was published a moment ago. Runs without a lock. Need not go on once the
-  /// client has left.
+  /// Evaluates the missed events up to the state that was published a moment ago. Runs without a lock. It may stop once
+  /// the client has left.
   mutating func prepare(
     upTo history: PublishedHistory, in store: Store, _ isAbandoned: () -> Bool
   ) throws(Problem)
 
   /// Opens the stream and registers what it observes. A stream that is not ready in spite of all attempts receives its
-  /// state later, as a slow reader does. Throws before it has registered anything.
+  /// state later, as a slow reader does. Throws before anything is registered.
   mutating func open(in registry: StreamRegistry, _ publication: inout Publication) throws(Problem) -> EventStream
 
-  /// Keeps what was worked out for the next stream that resumes alike. Called once, whether or not a stream was opened.
+  /// Keeps the results for the next stream that resumes from the same place. Called once, whether or not a stream was
+  /// opened.
   func keepResults(in store: Store)
 }
 
 extension StreamRegistry {
-  /// So many attempts are made. A replay that is not ready at the last takes the lock for as long as it needs.
+  /// The maximum number of attempts. A replay that is not ready at the last one holds the lock for as long as it needs.
   private static let attempts = 4
 
-  /// Opens a stream. Throws `overloaded` where the client turns out to have left.
+  /// Opens a stream. Throws `overloaded` if the client has left.
   func open(
     _ opening: consuming some StreamOpening, in store: Store, _ isAbandoned: () -> Bool
   ) throws(Problem) -> EventStream {
@@ -51,43 +53,44 @@ extension StreamRegistry {
   }
 }
 
-/// What an attempt to open a stream under the publication's lock came to.
+/// The outcome of an attempt to open a stream under the publication's lock.
 private enum OpeningAttempt: Sendable {
   case opened(EventStream)
-  /// Too much has been written: more is to be worked out without the lock first, up to here.
+  /// Too much has been written: more has to be evaluated without the lock first, up to this history.
   case postponed(PublishedHistory)
 }
 
 extension Publication {
-  /// Through so many commits a stream is brought up under the lock, where that is not the last attempt.
+  /// The maximum number of commits through which a stream is brought up to date under the lock, except at the last
+  /// attempt.
   private static let commitsUnderLock: Revision = 16
 
-  /// Whether what was worked out up to a revision is brought to the present with little effort, or cannot be any more.
+  /// Returns true if results as of a revision can be brought up to date with little effort, or not at all any more.
   func isNear(_ revision: Revision) -> Bool {
     snapshot.revision - revision <= Self.commitsUnderLock || revision < snapshot.oldestResumable
   }
 }
 
-/// Where a stream begins: with the present state, or where an earlier one ended.
+/// The beginning of a stream: the present state, or the end of an earlier stream.
 package enum Resumption: Hashable, Sendable {
-  /// Why a cursor cannot be resumed.
+  /// The reason why a stream cannot resume from a cursor.
   package enum Reset: String, Sendable {
-    /// The history no longer reaches back so far, or the object did not exist then.
+    /// The history no longer reaches back that far, or the object did not exist then.
     case compacted
     /// More was missed than `streams.replayBytes` holds.
     case overflow
-    /// The cursor is malformed, of another store, or from the future.
+    /// The cursor is malformed, of another store, or ahead of this store.
     case epoch
   }
 
-  /// Nothing was asked for: the present state.
+  /// There is no cursor: the stream begins with the present state.
   case fresh
-  /// Everything after this revision.
+  /// The stream resumes after this revision.
   case after(Revision)
-  /// The cursor is of no use.
+  /// The stream cannot resume from the cursor.
   case reset(Reset)
 
-  /// What a cursor means to the store of `epoch` whose history runs from `oldest` to `present`.
+  /// Interprets a cursor for the store of `epoch`, whose history runs from `oldest` to `present`.
   package init(cursor text: String?, epoch: String, oldest: Revision, present: Revision) {
     guard let text else {
       self = .fresh
@@ -100,6 +103,6 @@ package enum Resumption: Hashable, Sendable {
     self = cursor.revision < oldest ? .reset(.compacted) : .after(cursor.revision)
   }
 
-  /// The revision to go on from, where the cursor can be resumed.
+  /// The revision to resume from, or nil if there is none.
   package var revision: Revision? { if case .after(let revision) = self { revision } else { nil } }
 }

@@ -5,23 +5,24 @@ package import KeyValueObserving
 package import Store
 import Support
 
-/// Every open stream with its subscription, and the way of events from the store to the hub. It knows no kind of
-/// stream, only that what one commit did to the cells and live queries of one stream is one delivery.
+/// Every open stream with its subscription. It carries events from the store to the hub. It does not know the kinds of
+/// streams, only that the effects of one commit on the cells and live queries of one stream are one delivery.
 ///
-/// `contents` is guarded by its lock, which is taken while the publication's lock is held or with no other: opening a
-/// stream takes the publication that its caller has locked, so that what a stream is sent first and what follows belong
-/// together. A subscription's own lock is taken inside; `lagReports` last, with no other lock inside.
+/// `contents` is guarded by its lock, which is taken while the publication's lock is held or with no other lock.
+/// Opening a stream takes the publication that its caller has locked, so that the first events of the stream and the
+/// following ones are consistent. A subscription's own lock is taken inside. `lagReports` is locked last, with no other
+/// lock inside.
 package final class StreamRegistry: StorePublisher, Sendable {
   struct Contents {
     var subscriptions: [StreamID: any Subscription] = [:]
     var receivers: [ObserverID: any CommitReceiver] = [:]
-    /// What streams share that ask for the same.
+    /// The topics, which streams with the same request share.
     var topics: [AnyHashable: any Topic] = [:]
-    /// Streams with cells whose connection was cut.
+    /// The streams with cells whose connections were cut.
     var cut = CutStreams()
-    /// The connections of streams that were resumed, by the names that the streams have had from the beginning.
+    /// The connections of resumed streams, by the names that the streams have had from the beginning.
     var connections: [StreamID: StreamID] = [:]
-    /// How many bytes of events the present batch of commits has for the cells of each client.
+    /// The number of bytes of events of the present batch of commits, for the cells of each client.
     var batchBytes: [ClientAddress: Int] = [:]
     private var lastObserver: UInt64 = 0
 
@@ -31,31 +32,31 @@ package final class StreamRegistry: StorePublisher, Sendable {
     }
   }
 
-  /// How many streams, cells and observations there are.
+  /// The numbers of streams, cells and observations.
   package struct Counts: Hashable, Sendable {
-    /// Open streams of every sort.
+    /// The open streams of every kind.
     package var streams = 0
-    /// Streams without a connection, which their clients may resume. They count nowhere else.
+    /// The streams without a connection, which their clients may resume. No other count includes them.
     package var cutStreams = 0
-    /// Cells, bound or not.
+    /// The cells, with or without a binding.
     package var cells = 0
-    /// Different live queries that are watched.
+    /// The distinct live queries that are watched.
     package var queries = 0
-    /// What is observed, each registration counted.
+    /// The observations, each registration counted.
     package var observations = 0
-    /// Changes that subscribers were notified of, each stream counted.
+    /// The changes that subscribers were notified of, counted once for each stream.
     package var notifications: UInt64 = 0
   }
 
   package let services: StreamServices
-  /// For whom the streams were opened.
+  /// The owners of the streams.
   let owners = StreamOwners()
   let contents = Locked(Contents())
-  /// Streams that have said that they miss events, and since which, before that is dealt with.
+  /// The streams that reported missing events, with the position of the first one, until that is handled.
   private let lagReports = Locked<[StreamID: StreamPosition]>([:])
 
-  /// A registry without streams. `random` gives unguessable numbers: names of streams and the jitter of `retry:` come
-  /// from it.
+  /// Creates a registry without streams. `random` returns unguessable numbers, from which the names of streams and the
+  /// jitter of `retry:` are made.
   package convenience init(
     hub: StreamHub, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), epoch: String,
     limits: StreamLimits, random: @escaping @Sendable () -> UInt64
@@ -67,7 +68,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     self.services = services
   }
 
-  /// Counts everything.
+  /// The present counts.
   package var counts: Counts {
     contents.withLock { contents in
       var counts = Counts()
@@ -87,12 +88,12 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   // MARK: Publishing
 
-  /// Notifies the streams of what a batch of commits did; see `StorePublisher`.
+  /// Notifies the streams of the effects of a batch of commits. See `StorePublisher`.
   package func publish(
     _ queryEvents: [QueryEvent], upTo revision: Revision,
     notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
   ) -> Revision {
-    // Asked before the reports are looked at: a stream that missed something up to here has said so by now.
+    // Read before the reports: a stream that missed something up to this position has reported it by now.
     let settled = StreamPosition(rawValue: services.hub.settledPosition).revision
     let firstMissed = lagReports.withLock { $0.values.min() }
     let position = StreamPosition.commit(revision).rawValue
@@ -108,7 +109,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     return min(settled, firstMissed?.lastNotified ?? settled)
   }
 
-  /// How many events are encoded and given to the hub at once: its threads send these while the next are worked out.
+  /// The number of events that are encoded and posted to the hub at once. Its threads send these while the next ones
+  /// are evaluated.
   private static let eventsAtOnce = 256
 
   private func delivery(of event: ObserverEvent, _ contents: inout Contents) -> Delivery? {
@@ -117,8 +119,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     return event.isTooLong ? receiver.missed(event) : receiver.overflow(&contents)
   }
 
-  /// What a batch of commits delivers, live queries included, in the order of revisions: what one commit did to the
-  /// cells of one stream is one delivery.
+  /// Returns the deliveries of a batch of commits, including live queries, in the order of revisions. The effects of
+  /// one commit on the cells of one stream are one delivery.
   private func deliveries(of events: [ObserverEvent], _ queryEvents: [QueryEvent]) -> [Delivery] {
     contents.withLock { contents in
       queryEvents.isEmpty
@@ -135,7 +137,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     }
     var cellEvents: [ObserverID: [Revision: StreamEvent]] = [:]
     for event in queryEvents {
-      // None of a query that failed: its filter has come to cost too much.
+      // Nil for a query that failed because its filter now costs too much.
       let encoded: EncodedContent? =
         if case .content(let content) = event.outcome { services.encoder.encoded(content) } else { nil }
       for observer in event.observers {
@@ -172,18 +174,19 @@ package final class StreamRegistry: StorePublisher, Sendable {
         append(event.revision, receiver.delivery(of: event, &contents))
       }
     }
-    // What of one stream is of one revision is one delivery by now, so that their order does not matter.
+    // Everything of one revision for one stream is one delivery by now, so that the order within a revision does not
+    // matter.
     return deliveries.sorted { $0.revision < $1.revision }.map(\.delivery)
   }
 
   // MARK: Slow readers
 
-  /// A stream misses events, the first of them that of `position`. Any thread, without a lock.
+  /// Reports that a stream misses events, the first one at `position`. Can be called from any thread, without a lock.
   package func reportLag(_ id: StreamID, firstMissed position: UInt64) {
     lagReports.withLock { $0[id] = StreamPosition(rawValue: position) }
   }
 
-  /// Has the subscription of a stream that was reported remember what the stream has.
+  /// Makes the subscription of a reported stream remember the state that the stream has.
   package func beginLag(_ id: StreamID, _ publication: borrowing Publication) {
     contents.withLock { contents in beginLag(id, contents, publication) }
   }
@@ -193,11 +196,12 @@ package final class StreamRegistry: StorePublisher, Sendable {
     (contents.subscriptions[id] as? any CommitReceiver)?.beginLag(id, firstMissed: firstMissed, publication)
   }
 
-  /// The position that a stream reported. From here on the history that the stream would need may be forgotten.
+  /// Returns the position that a stream reported, and removes the report. The history that the stream needs may be
+  /// discarded from then on.
   private func takeReport(of id: StreamID) -> StreamPosition? { lagReports.withLock { $0.removeValue(forKey: id) } }
 
-  /// Has the feed of the journal, which needs no publication for a slow reader, deal with a stream that was reported
-  /// and, with `catchesUp`, send it what it missed. False where the stream does not follow the journal.
+  /// Lets the feed of the journal, which needs no publication for a slow reader, handle a reported stream and, with
+  /// `catchesUp`, send it what it missed. Returns false if the stream does not follow the journal.
   func beginLag(ofFollower id: StreamID, catchesUp: Bool = false) -> Bool {
     contents.withLock { contents in
       guard let feed = contents.subscriptions[id] as? JournalFeed else { return false }
@@ -207,11 +211,11 @@ package final class StreamRegistry: StorePublisher, Sendable {
     }
   }
 
-  /// Sends a lagging stream, which has read everything else, what it missed. Gives what is to be done while others
-  /// write, where that is much.
+  /// Sends a lagging stream, which has read everything else, what it missed. Returns the work that remains to be done
+  /// without the lock if that is a lot.
   package func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork? {
     contents.withLock { contents in
-      // The report may have been overtaken by this.
+      // This may have overtaken the report.
       beginLag(id, contents, publication)
       return (contents.subscriptions[id] as? any CommitReceiver)?.catchUp(id, publication)
     }
@@ -219,7 +223,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   // MARK: Listing and ending
 
-  /// Every open stream, or those of one `sub`, without their details.
+  /// Describes every open stream, or those of one `sub`, without their details.
   package func describeStreams(of subject: String? = nil) -> JSONObject {
     let owner = subject.map { ExactText($0) }
     let streams = contents.withLock { contents in
@@ -235,7 +239,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     return ["streams": .array(streams.map { .object(named($0.id, $0.body)) })]
   }
 
-  /// One stream, with its cells where it has any. Throws `unknown-stream`.
+  /// Describes one stream, with its cells if it has any. Throws `unknown-stream`.
   package func describeStream(_ name: String) throws(Problem) -> JSONObject {
     let id = try id(of: name)
     let body = try contents.withLock { contents throws(Problem) in
@@ -273,8 +277,8 @@ package final class StreamRegistry: StorePublisher, Sendable {
     services.hub.post([.endStream(connection, services.encoder.closingEvent(.expired))], position: nil)
   }
 
-  /// A stream is over, no matter which side ended it: so is what it observed. `cut` says how its connection ended,
-  /// where its client may come back to it.
+  /// Handles the end of a stream, whichever side ended it: ends what it observed. `cut` tells how its connection ended,
+  /// if its client may resume the stream.
   func streamEnded(_ id: StreamID, _ cut: StreamCut?, _ publication: inout Publication) {
     lagReports.withLock { $0[id] = nil }
     owners.remove(id)
@@ -283,13 +287,14 @@ package final class StreamRegistry: StorePublisher, Sendable {
     }
   }
 
-  /// The stream that has a name, open or not: no lock is needed for it. Throws `unknown-stream` where none can have it.
+  /// Returns the stream with a name, open or not, without a lock. Throws `unknown-stream` if no stream can have the
+  /// name.
   func id(of name: String) throws(Problem) -> StreamID {
     guard let id = services.names.id(of: name) else { throw Self.unknownStream }
     return id
   }
 
-  /// The subscription of an open stream, by its name. Throws `unknown-stream`.
+  /// Returns the subscription of an open stream, by the stream's name. Throws `unknown-stream`.
   func find(_ id: StreamID, _ contents: borrowing Contents) throws(Problem) -> any Subscription {
     guard let subscription = contents.subscriptions[contents.connections[id] ?? id], !subscription.isOver else {
       throw Self.unknownStream
@@ -297,7 +302,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     return subscription
   }
 
-  /// Whether a stream is open, or was cut and is kept for its client to come back.
+  /// Returns true if a stream is open, or was cut and can still be resumed.
   package func isThere(_ id: StreamID) -> Bool {
     contents.withLock { contents in
       if contents.cut.entry(id, at: services.now()) != nil { return true }
@@ -307,7 +312,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   // MARK: Owners
 
-  /// A connection is for someone: the stream, where it is a new one, belongs to their `sub`.
+  /// Sets the owner of a connection. A new stream with cells then belongs to the owner's `sub`.
   func own(_ id: StreamID, _ owner: StreamOwner) {
     owners.add(id, owner)
     contents.withLock { contents in
@@ -316,7 +321,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     }
   }
 
-  /// The `sub` that a stream belongs to, by the name of the stream; nil where that is nobody.
+  /// Returns the `sub` that owns a stream, by the name of the stream. Nil if it has no owner.
   func subject(of id: StreamID) -> ExactText? {
     contents.withLock { contents in
       if let stream = contents.cut.entry(id, at: services.now())?.stream { return stream.opener }
@@ -329,7 +334,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     (subscription as? CellStream)?.opener ?? owners.subject(of: connection)
   }
 
-  /// Forgets the streams that no client came back to.
+  /// Forgets the cut streams that were not resumed in time.
   func sweepCutStreams() { contents.withLock { $0.cut.removeExpired(at: services.now()) } }
 
   package static var unknownStream: Problem { Problem(.unknownStream, "no stream is open under this name") }

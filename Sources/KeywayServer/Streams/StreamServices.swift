@@ -6,8 +6,8 @@ import Store
 import Support
 import Synchronization
 
-/// What streams of every kind are made with: the hub that owns their sockets, the encoder of their events, their names
-/// and limits.
+/// The services that streams of every kind use: the hub that owns their sockets, the encoder of their events, their
+/// names and limits.
 package final class StreamServices: Sendable {
   package let hub: StreamHub
   package let ledger: MemoryLedger
@@ -15,12 +15,12 @@ package final class StreamServices: Sendable {
   package let limits: StreamLimits
   package let names: StreamNames
   private let random: @Sendable () -> UInt64
-  /// Seconds, which only grow.
+  /// Returns monotonic seconds.
   let now: @Sendable () -> UInt64
   private let notificationCount = Atomic<UInt64>(0)
 
-  /// Names begin with `mark`; `random` gives unguessable numbers, and `now` the seconds by which streams age that were
-  /// cut.
+  /// Creates the services. Names of streams begin with `mark`. `random` returns unguessable numbers, and `now` the
+  /// seconds by which cut streams age.
   init(
     hub: StreamHub, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), epoch: String,
     limits: StreamLimits, mark: String = "",
@@ -36,7 +36,7 @@ package final class StreamServices: Sendable {
     names = StreamNames(mark: mark, random: random)
   }
 
-  /// Reserves what a client's stream takes up besides its events; nil where that is not worth counting. Throws
+  /// Reserves the memory of a client's stream besides its events. Returns nil if it is too little to count. Throws
   /// `overloaded`.
   func reserve(_ bytes: Int, for client: ClientAddress) throws(Problem) -> MemoryReservation? {
     guard bytes > MemoryLedger.uncountedBytes else { return nil }
@@ -47,30 +47,30 @@ package final class StreamServices: Sendable {
     }
   }
 
-  /// The line that begins every stream, with room for what follows: how long a client waits before it comes back,
-  /// jittered so that a crowd does not come at once.
+  /// Returns the first line of every stream, to which more can be appended: the delay before a client reconnects,
+  /// jittered so that many clients do not reconnect at once.
   func prelude() -> EventBuffer {
     var text = encoder.text(limit: .max)
     text.append("retry: \(2000 + random() % 2000)\n".utf8)
     return text
   }
 
-  /// The first event of a stream is kept for the next that asks for the same, where it is no longer than this.
+  /// The maximum size in bytes of a first event that is kept for the next stream with the same request.
   let keptEventBytes = 65_536
 
-  /// How many changes subscribers were notified of, each subscriber counted.
+  /// The number of changes that subscribers were notified of, counted once for each subscriber.
   var notifications: UInt64 { notificationCount.load(ordering: .relaxed) }
 
-  /// Counts changes that subscribers are notified of.
+  /// Counts changes that subscribers were notified of.
   func countNotifications(_ count: Int) { notificationCount.wrappingAdd(UInt64(count), ordering: .relaxed) }
 
-  /// Where a stream begins whose client sent this cursor.
+  /// Returns the beginning of a stream whose client sent this cursor.
   func resumption(from cursor: String?, _ snapshot: Snapshot) -> Resumption {
     Resumption(
       cursor: cursor, epoch: encoder.epoch, oldest: snapshot.oldestResumable, present: snapshot.revision)
   }
 
-  /// Opens a stream. Throws `too-many-streams`, `draining`, and `too-many-bytes` where what it begins with is too long.
+  /// Opens a stream. Throws `too-many-streams`, `draining`, and `too-many-bytes` if its beginning is too long.
   func open(
     _ id: StreamID? = nil, for client: ClientAddress, prelude: EventBuffer, channel: ChannelID?,
     overflow: OverflowPolicy,
@@ -85,7 +85,7 @@ package final class StreamServices: Sendable {
     }
   }
 
-  /// What a stream begins with is too long.
+  /// The problem of a stream whose beginning is too long.
   var tooLongBeginning: Problem {
     Problem(
       .tooManyBytes,
@@ -93,14 +93,14 @@ package final class StreamServices: Sendable {
         + "ask for fewer keys, cells or rows")
   }
 
-  /// Answers a lagging stream that has read everything else: this text stands for what it missed, up to a revision.
-  /// Ends the stream where the text is too long.
+  /// Posts the catch-up of a lagging stream that has read everything else: a text in place of what it missed, up to a
+  /// revision. Ends the stream if the text is too long.
   func postCatchUp(_ text: EventBuffer, to id: StreamID, at revision: Revision) {
-    // The subscriber misses none of it: the hub queues it, or ends the stream.
+    // The catch-up is never dropped: the hub queues it, or ends the stream.
     hub.post([catchUp(text, of: id, isLast: true)], position: StreamPosition.commit(revision).rawValue)
   }
 
-  /// What brings a lagging stream on; its end where that is too long to be told.
+  /// Returns the delivery of a catch-up to a lagging stream. If the text is too long, returns the end of the stream.
   func catchUp(_ text: EventBuffer, of id: StreamID, isLast: Bool) -> Delivery {
     guard let event = text.event() else { return .endStream(id, encoder.closingEvent(.overflow)) }
     return .catchUp(id, event, isLast: isLast)
@@ -108,7 +108,7 @@ package final class StreamServices: Sendable {
 }
 
 extension Problem {
-  /// Why no stream was opened.
+  /// Creates the problem of a stream that the hub did not open.
   package init(_ error: StreamHubError) {
     switch error {
     case .tooManyStreams: self.init(.tooManyStreams, "as many streams are open as the server allows")
@@ -122,57 +122,59 @@ extension Problem {
   }
 }
 
-/// What streams may hold.
+/// Limits of streams.
 package struct StreamLimits: Sendable {
-  /// The most cells of one stream. `streams.cells`.
+  /// The maximum number of cells of one stream. `streams.cells`.
   package var cells = 1000
-  /// The most key paths of one stream or cell. `streams.keyPaths`.
+  /// The maximum number of key paths of one stream or cell. `streams.keyPaths`.
   package var keyPaths = 64
-  /// The most bytes of missed events that a stream which resumes is sent. `streams.replayBytes`.
+  /// The maximum number of bytes of missed events that are sent to a stream that resumes. `streams.replayBytes`.
   package var replayBytes = 16 * 1024 * 1024
-  /// The most bytes of what one commit does to a stream, or a stream begins with. `streams.eventBytes`.
+  /// The maximum number of bytes of one commit's events for a stream, and of the beginning of a stream.
+  /// `streams.eventBytes`.
   package var eventBytes = 16 * 1024 * 1024
-  /// The most bytes of long events that one batch of commits has for all streams with cells of one client; the others
-  /// are then told later, as slow ones are.
+  /// The maximum number of bytes of long events of one batch of commits, for all streams with cells of one client. The
+  /// other streams receive their events later, like slow ones.
   var batchBytes = 64 * 1024 * 1024
-  /// The most bytes of missed events that are kept, besides those being sent, for the next who resume alike.
+  /// The maximum number of bytes of missed events that are kept for the next streams that resume from the same place,
+  /// besides those being sent.
   package var resumedBytes = 32 * 1024 * 1024
-  /// The most streams that wait to be opened because their beginning takes work: those that resume, and live queries,
-  /// each. `streams.opening`.
+  /// The maximum number of streams that wait to be opened because their beginning takes work: of those that resume, and
+  /// of live queries, each. `streams.opening`.
   package var opening = 12_000
-  /// The same for one client address: less than all, so that one client never takes every place.
+  /// The maximum of the same for one client address: less than the total, so that one client never takes every place.
   /// `streams.openingPerAddress`.
   package var openingPerAddress = 10_500
-  /// How long a stream with cells is kept for its client to come back once its connection was cut; 0 for not at all.
+  /// The time, in seconds, that a stream with cells can be resumed after its connection was cut. 0 disables resuming.
   /// `streams.resumeSeconds`.
   package var resumeSeconds = 60
-  /// The most streams that are kept so. `streams.cut`.
+  /// The maximum number of cut streams that are kept. `streams.cut`.
   package var cut = 20_000
-  /// The same of one client. `streams.cutPerAddress`.
+  /// The maximum number of cut streams of one client that are kept. `streams.cutPerAddress`.
   package var cutPerAddress = 10_500
-  /// Seconds between heartbeats, named in `open`. `heartbeat.seconds`.
+  /// The number of seconds between heartbeats, sent in `open`. `heartbeat.seconds`.
   package var heartbeatSeconds = 15
 
-  /// The defaults.
+  /// Creates the default limits.
   package init() {}
 }
 
-/// Makes and reads the names of streams in URLs: the mark of the node, a number to find the stream by, and 128 bits
-/// that nobody can guess, so that no client can change the cells of another's stream or end it.
+/// Makes and reads the names of streams in URLs: the mark of the node, the number of the stream, and 128 unguessable
+/// bits, so that no client can end another's stream or change its cells.
 ///
-/// The bits are a keyed hash of the number. Nothing has to be remembered for a stream, and no stream's name says
-/// anything of another's.
+/// The bits are a keyed hash of the number. Nothing has to be stored for a stream, and the name of one stream reveals
+/// nothing about that of another.
 package struct StreamNames: Sendable {
   private let key: [UInt64]
   private let mark: String
 
-  /// Names that begin with the mark of this node and depend on 256 random bits.
+  /// Creates names that begin with the mark of this node and depend on 256 random bits.
   init(mark: String, random: () -> UInt64) {
     self.mark = mark
     key = (0..<4).map { _ in random() }
   }
 
-  /// Which node has made a name; nil where no node has made it.
+  /// Returns the mark of the node that made a name, or nil if the text does not have the form of a name.
   package static func maker(of text: String) -> NodeMark? {
     func areDigits(_ bytes: some Sequence<UInt8>, _ last: Character) -> Bool {
       bytes.allSatisfy { (0x30...0x39).contains($0) || $0 >= 0x61 && $0 <= last.asciiValue ?? 0 }
@@ -187,14 +189,14 @@ package struct StreamNames: Sendable {
     return mark
   }
 
-  /// The name of a stream.
+  /// Returns the name of a stream.
   func text(of id: StreamID) -> String {
     var hash = SHA256()
     for word in key + [id.number] { hash.update(word) }
     return "\(mark)\(String(id.number, radix: 36))-\(hash.finalize().prefix(16).hexadecimal)"
   }
 
-  /// The stream that has a name, open or not; nil where no stream can have it.
+  /// Returns the stream with a name, open or not. Nil if no stream can have the name.
   package func id(of text: String) -> StreamID? {
     guard text.hasPrefix(mark) else { return nil }
     let rest = text.dropFirst(mark.count)
@@ -204,8 +206,8 @@ package struct StreamNames: Sendable {
   }
 }
 
-/// Six letters and digits that stand for the address of a node. The names of its streams and pages begin with them, so
-/// that every node that knows the address can tell whose a name is, and none has to remember names.
+/// Six letters and digits that identify the address of a node. The names of its streams and pages begin with them, so
+/// that every node that knows the address can tell whose a name is, and none has to store names.
 package struct NodeMark: Hashable, Sendable {
   /// The letters and digits.
   package let text: String
@@ -214,7 +216,7 @@ package struct NodeMark: Hashable, Sendable {
   /// The number of marks: 36 to the power of the length.
   private static let count: UInt64 = 2_176_782_336
 
-  /// The mark of the node that others reach at this address.
+  /// Creates the mark of the node that others reach at this address.
   package init(of url: String) {
     var hash = SHA256()
     hash.update(Array(url.utf8))
@@ -230,16 +232,16 @@ package struct NodeMark: Hashable, Sendable {
   }
 }
 
-/// About how many bytes of memory things take up that a stream has, for the ledger.
+/// The approximate sizes in bytes of the parts of a stream, for the ledger.
 enum StreamWeight {
   /// An observation in the index, with what it depends on.
   static let observation = 600
-  /// What is kept of an observation that has ended.
+  /// The remainder of an observation that has ended.
   static let formerObservation = 120
-  /// A cell with its binding, but for texts.
+  /// A cell with its binding, except texts.
   static let cell = 700
-  /// A stream without a connection, but for its cells. Always counted, since nothing else bounds how many a client has.
+  /// A stream without a connection, except its cells. Always counted, since nothing else limits how many a client has.
   static let cut = 4_200
-  /// A row of a live query, but for its values, which it mostly shares with the objects.
+  /// A row of a live query, except its values, most of which it shares with the objects.
   static let row = 200
 }

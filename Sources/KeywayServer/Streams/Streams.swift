@@ -5,7 +5,7 @@ import KeyValueObserving
 import Logging
 import Store
 
-/// Streams of all kinds, put together over one registry. The store publishes to them.
+/// The streams of all kinds, over one registry. The store publishes to them.
 package struct Streams: StorePublisher {
   /// Every open stream.
   package let registry: StreamRegistry
@@ -14,7 +14,7 @@ package struct Streams: StorePublisher {
   let cells: CellStreams
   let journal: JournalStreams
 
-  /// Streams over a journal.
+  /// Creates the streams over a journal.
   init(_ services: StreamServices, journal: any TransactionJournal) {
     registry = StreamRegistry(services)
     objects = ObjectStreams(registry)
@@ -23,8 +23,8 @@ package struct Streams: StorePublisher {
     self.journal = JournalStreams(registry: registry, feed: JournalFeed(journal: journal, services: services))
   }
 
-  /// Passes on what commits did to the streams that observe objects, and that the journal has grown to those that
-  /// follow it; see `StorePublisher`.
+  /// Publishes the effects of commits to the streams that observe objects, and the growth of the journal to the streams
+  /// that follow it. See `StorePublisher`.
   func publish(
     _ queryEvents: [QueryEvent], upTo revision: Revision,
     notifying notify: (_ receive: (ObserverEvent) -> Void) -> Void
@@ -35,8 +35,8 @@ package struct Streams: StorePublisher {
   }
 }
 
-/// Answers what the hub asks of its owner: the texts of `heartbeat` and `bye`, what slow readers missed, and the end of
-/// what a stream observed.
+/// The delegate of the hub: provides the texts of `heartbeat` and `bye` and what slow readers missed, and ends what a
+/// stream observed.
 package final class StreamMonitor: StreamHubDelegate {
   private let store: Store
   private let streams: StreamRegistry
@@ -44,9 +44,9 @@ package final class StreamMonitor: StreamHubDelegate {
   private let metrics: PrometheusRegistry
   private let conditions: ConditionLog
   private let logger: Logger
-  /// Where slow readers are dealt with, so that the streams of their hub thread need not wait for it.
+  /// The queue that handles slow readers, so that the other streams of their hub thread need not wait.
   private let slowReaders = DispatchQueue(label: "keyway.slow-readers", qos: .utility)
-  /// Where what takes long to encode is encoded for them, so that other slow readers need not wait for it either.
+  /// The queue that encodes long catch-ups, so that other slow readers need not wait.
   private let encodings = DispatchQueue(label: "keyway.slow-readers.encodings", qos: .utility)
 
   init(
@@ -62,15 +62,15 @@ package final class StreamMonitor: StreamHubDelegate {
     self.logger = logger
   }
 
-  /// A `heartbeat` event; its id moves the client's cursor while nothing happens.
+  /// Returns a `heartbeat` event. Its id moves the client's cursor while nothing happens.
   package func heartbeat(at position: UInt64) -> EventBytes {
     streams.services.encoder.heartbeat(at: StreamPosition(rawValue: position).revision)
   }
 
-  /// The `bye` of a stream that the server ends.
+  /// Returns the `bye` of a stream that the server ends.
   package func closingEvent(_ reason: StreamEnd) -> EventBytes { streams.services.encoder.closingEvent(after: reason) }
 
-  /// Remembers what the stream has, so that one event can bring it later what it misses from now on.
+  /// Remembers the state that the stream has, so that one event can later replace what it misses from now on.
   package func streamLagged(_ id: StreamID, firstMissed position: UInt64) {
     metrics.increment(.lags)
     streams.reportLag(id, firstMissed: position)
@@ -90,7 +90,7 @@ package final class StreamMonitor: StreamHubDelegate {
 
   /// Ends what the stream observed.
   package func streamEnded(_ id: StreamID, _ end: StreamEnd, isDelivered: Bool) {
-    // First: a client that finds the stream gone finds it counted.
+    // Counted first, so that a client that finds the stream gone finds it counted.
     metrics.increment(.disconnects, ["reason": end.rawValue])
     node?.streamEnded(id)
     let cut = end == .shutdown ? nil : StreamCut(isDelivered: isDelivered)

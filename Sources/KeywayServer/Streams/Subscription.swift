@@ -3,38 +3,38 @@ import KeyValueModel
 import KeyValueObserving
 package import Store
 
-/// What a stream is subscribed to; streams that ask for the same may share one.
+/// The subscription of a stream. Streams with the same request may share one.
 ///
-/// A kind of stream is a subscription, and mostly a `StreamOpening` that begins it. The registry calls a subscription
-/// only while it holds its own lock, which guards what the subscription remembers; where a publication is passed, its
-/// lock is held too.
+/// A kind of stream is a subscription, and usually a `StreamOpening` that begins it. The registry calls a subscription
+/// only while it holds its own lock, which guards the state of the subscription. If a publication is passed, its lock
+/// is held too.
 protocol Subscription: AnyObject {
-  /// Whether a client has ended the stream, whose connection is about to.
+  /// True if a client has ended the stream, and its connection is about to end.
   var isOver: Bool { get set }
 
-  /// The name of a stream, given that of its connection.
+  /// Returns the name of a stream, given that of its connection.
   func name(of id: StreamID) -> StreamID
 
-  /// Adds what `GET /v1/streams` shows of a stream besides its name.
+  /// Adds the members that `GET /v1/streams` shows of a stream besides its name.
   func describe(in body: inout JSONObject)
 
-  /// Adds what `GET /v1/streams/{stream}` shows besides that.
+  /// Adds the members that `GET /v1/streams/{stream}` shows besides those.
   func describeDetails(in body: inout JSONObject)
 
-  /// A stream is over, no matter which side ended it. `cut` says how its connection ended, where its client may come
-  /// back to it.
+  /// Handles the end of a stream, whichever side ended it. `cut` tells how its connection ended, if its client may
+  /// resume the stream.
   func end(
     _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication)
 }
 
-/// How the connection of a stream ended whose client may come back to it.
+/// The end of the connection of a stream that its client may resume.
 struct StreamCut: Hashable, Sendable {
-  /// Whether the other side had received everything that it was sent.
+  /// True if the client had received everything that was sent to it.
   let isDelivered: Bool
 }
 
 extension Subscription {
-  // Those that several streams may share go on until their connections have ended.
+  // A subscription that several streams may share goes on until their connections have ended.
   var isOver: Bool {
     get { false }
     set {}
@@ -45,63 +45,64 @@ extension Subscription {
   func describeDetails(in body: inout JSONObject) {}
 }
 
-/// Work that is done for a lagging stream while others write. It is called with no lock held.
+/// Work for a lagging stream that does not keep writers waiting. It is called with no lock held.
 package typealias CatchUpWork = @Sendable (_ store: Store, _ registry: StreamRegistry) -> Void
 
-/// A subscription that the store notifies of commits, as one observer. When a slow reader has read on, it is brought to
-/// the published state.
+/// A subscription that the store notifies of commits, as one observer. When a slow reader has caught up with reading,
+/// it is brought to the published state.
 protocol CommitReceiver: Subscription {
   /// Its name in the index of observers and among the watchers of live queries.
   var observer: ObserverID { get }
 
-  /// How much its streams observe, each registration counted for each stream.
+  /// The number of observations, each registration counted once for each stream.
   var observationCount: Int { get }
 
   /// The live queries that it watches.
   var queries: [Query] { get }
 
-  /// How many cells it has.
+  /// The number of its cells.
   var cellCount: Int { get }
 
-  /// What the client wants to be given back with every event of a live query, the query of a cell where it has cells.
+  /// Returns the text of the client that every event of a live query repeats. If the subscription has cells, the live
+  /// query of a cell.
   func context(ofCell cell: String?) -> String?
 
-  /// What one revision delivers to its streams; nil where that is nothing.
+  /// Returns the delivery of one revision to its streams, or nil if there is nothing to deliver.
   func delivery(of event: StreamEvent, _ contents: inout StreamRegistry.Contents) -> Delivery?
 
-  /// Has its streams miss what one commit did, because that is longer than an event may be, or takes longer to work out
-  /// than the commit may: they receive it later, merged.
+  /// Makes its streams miss the effects of one commit, because they are longer than an event may be, or take longer to
+  /// evaluate than they may. The streams receive them later, merged.
   func missed(_ event: ObserverEvent) -> Delivery
 
-  /// Ends its streams, because one commit did more than an event may hold or a filter has come to cost too much.
+  /// Ends its streams, because one commit had more effects than an event may hold, or a filter now costs too much.
   func overflow(_ contents: inout StreamRegistry.Contents) -> Delivery?
 
-  /// The reader of a stream is too slow, and misses what comes from `firstMissed` on: remembers what it has.
+  /// Remembers the state of a stream whose reader is too slow, and misses everything from `firstMissed` on.
   func beginLag(_ id: StreamID, firstMissed: StreamPosition, _ publication: borrowing Publication)
 
-  /// A lagging stream has read what was queued for it: posts what it missed, as `Delivery.catchUp`. What takes long to
-  /// work out or to encode comes back, to be done while others write; the stream then goes on lagging behind the
-  /// present.
+  /// Posts what a lagging stream missed, as `Delivery.catchUp`, when it has read everything that was queued. Work that
+  /// takes long, to evaluate or to encode, is returned, to be done without the lock. The stream then goes on lagging
+  /// behind the present state.
   func catchUp(_ id: StreamID, _ publication: borrowing Publication) -> CatchUpWork?
 }
 
-/// What streams share that ask for the same: it is evaluated and encoded once for all of them, and sent to one channel
-/// of the hub.
+/// A subscription that streams with the same request share. It is evaluated and encoded once for all of them, and sent
+/// to one channel of the hub.
 protocol Topic: CommitReceiver {
-  /// What makes two streams the same.
+  /// The identity of a topic: streams with equal keys share it.
   associatedtype Key: Hashable
 
   var key: Key { get }
   var services: StreamServices { get }
-  /// How many streams there are.
+  /// The number of streams.
   var subscribers: Int { get set }
-  /// Who reads each of them.
+  /// The client of each stream.
   var clients: [StreamID: ClientAddress] { get set }
 
   /// Ends what it observes.
   func unregister(_ publication: inout Publication)
 
-  /// A stream lags no longer, or is over.
+  /// Forgets the lag of a stream that no longer lags, or has ended.
   func endLag(_ id: StreamID)
 }
 
@@ -109,7 +110,7 @@ extension Topic {
   var cellCount: Int { 0 }
   var channel: ChannelID { ChannelID(observer.rawValue) }
 
-  /// A stream is over; after the last, so is what the topic observes.
+  /// Removes a stream that has ended. After the last one, ends what the topic observes.
   func end(
     _ id: StreamID, _ cut: StreamCut?, _ contents: inout StreamRegistry.Contents, _ publication: inout Publication
   ) {
@@ -124,7 +125,7 @@ extension Topic {
     contents.forget(self)
   }
 
-  /// Has the streams of the channel begin to lag at a commit.
+  /// Returns the delivery that makes the streams of the channel begin to lag at a commit.
   func miss(_ revision: Revision) -> Delivery {
     .channelMisses(channel, position: StreamPosition.commit(revision).rawValue)
   }
@@ -136,10 +137,10 @@ extension Topic {
 }
 
 extension StreamRegistry.Contents {
-  /// The topic of what a stream asks for, where there is one that takes further streams.
+  /// Returns the topic for a request, or nil if there is none that accepts further streams.
   func topic<Found: Topic>(_ key: Found.Key) -> Found? { topics[AnyHashable(key)] as? Found }
 
-  /// Adds a stream to a topic; the first brings the topic into the tables.
+  /// Adds a stream to a topic. The first stream adds the topic to the tables.
   mutating func join(_ topic: some Topic, _ id: StreamID, _ client: ClientAddress) {
     if topic.subscribers == 0 {
       topics[AnyHashable(topic.key)] = topic
@@ -150,7 +151,7 @@ extension StreamRegistry.Contents {
     subscriptions[id] = topic
   }
 
-  /// Takes a topic out of the tables. Its last streams may still be about to end, and another topic may have taken its
+  /// Removes a topic from the tables. Its last streams may still be about to end, and another topic may have taken its
   /// key meanwhile.
   mutating func forget(_ topic: some Topic) {
     receivers[topic.observer] = nil
@@ -159,6 +160,6 @@ extension StreamRegistry.Contents {
 }
 
 extension QueryPayer {
-  /// A client pays for the live queries that its streams watch.
+  /// Creates the payer of the live queries that a client's streams watch.
   init(_ client: ClientAddress) { self.init(client.high, client.low) }
 }

@@ -7,25 +7,27 @@ import Logging
 import Outbound
 import Store
 
-/// `keyway serve --follow`: serves what another node has, from a store of its own, until a signal stops it.
+/// Implements `keyway serve --follow`: serves the objects of another node from a store of its own, until a signal stops
+/// it.
 ///
-/// It begins with a copy, where it has no store yet, and begins anew with another copy where the node that it follows
-/// has become another store or has forgotten what comes next.
+/// Without a store, it begins with a copy. It begins again with another copy if the node that it follows has become
+/// another store or no longer has the next records.
 struct FollowerServing {
   private let settings: Settings
   private let source: SettingsSource
   private let signals: ServerSignals
   private let address: NodeAddress
   private let outbound: OutboundClient
-  /// The text of the schema that it was given, which has to be that of the node that it follows.
+  /// The text of the given schema, which has to match the schema of the leader. Nil if none was given.
   private let schema: String?
   private let log: LogOutput
   private let logger: Logger
 
-  /// Seconds between two attempts to get a first copy.
+  /// The pause between two attempts to get a first copy.
   private static let pause = Duration.seconds(1)
 
-  /// `source` is where the settings come from, and `signals` what stops the server or has it read them again.
+  /// Creates the node. `source` is the source of the settings, and `signals` stops the server or makes it read them
+  /// again.
   init(
     _ settings: Settings, from source: SettingsSource, _ signals: ServerSignals, log: LogOutput, logger: Logger
   ) throws {
@@ -50,7 +52,7 @@ struct FollowerServing {
   }
 
   func run() async throws {
-    // Before anything is fetched: a start that fails for the port leaves nothing behind.
+    // The port comes before any fetch: a start that fails for it leaves nothing behind.
     var port = settings.api.port
     var socket: ListeningSocket? = try ListeningSocket(host: settings.api.host, port: port)
     if !isInMemory { try claim() }
@@ -103,7 +105,7 @@ struct FollowerServing {
 
   // MARK: The store
 
-  /// Says that the directory's store follows a node. Throws where it is one that does not.
+  /// Marks the directory's store as that of a follower. Throws if it already is a store of another kind.
   private func claim() throws {
     let directory = settings.store
     let leader = try FollowerMark.read(inDirectory: directory)
@@ -119,8 +121,8 @@ struct FollowerServing {
     try FollowerMark.write(address.description, hasAccess: hasAccess, inDirectory: directory)
   }
 
-  /// Throws if the node that is followed asks who its clients are, and this one does not. Where it does not answer, it
-  /// is taken to be as it was last. `known` is what a copy says that was just fetched.
+  /// Throws if the leader authenticates its clients and this node does not. If the leader does not respond, its last
+  /// known state counts. `known` is the state in a copy that was just fetched.
   private func checkAccess(_ known: Bool?) throws {
     var hasAccess = known ?? (try? leader.description())?.hasAccess
     if let hasAccess { note(hasAccess) }
@@ -128,7 +130,7 @@ struct FollowerServing {
     guard settings.api.access.isDecided || hasAccess != true else { throw CommandFailure("\(leader.accessRefusal)") }
   }
 
-  /// Remembers whether the node that is followed asks who its clients are, for a start at which it does not answer.
+  /// Remembers whether the leader authenticates its clients, for a start at which it does not respond.
   private func note(_ hasAccess: Bool) {
     guard !isInMemory else { return }
     do throws(JournalError) {
@@ -148,7 +150,7 @@ struct FollowerServing {
     isInMemory ? FileManager.default.temporaryDirectory.path : settings.store
   }
 
-  /// Answers that this node is alive, and not ready, while there is no copy: a store that is never read.
+  /// Returns a server that reports this node as alive and not ready while there is no copy. Its store is never read.
   private func waitingServer(_ socket: inout ListeningSocket?) throws -> KeywayServer {
     let journal = MemoryJournal(identity: JournalIdentity(epoch: KeywayServer.makeEpoch(), schema: ""))
     try journal.append([JournalRecord(revision: 1, milliseconds: 0, body: [])], after: 0)
@@ -158,7 +160,7 @@ struct FollowerServing {
       socket: socket, log: log)
   }
 
-  /// Fetches a copy, for as long as that takes. `wait` is called once, where there is none to be had at once.
+  /// Fetches a copy, for as long as that takes. `wait` is called once, if no copy is available at once.
   private func firstCopy(_ wait: () throws -> Void) async throws -> LeaderCopy {
     var last = ""
     while true {
@@ -182,7 +184,7 @@ struct FollowerServing {
     }
   }
 
-  /// The journal of the store, after a copy has taken its place where there is one.
+  /// Returns the journal of the store, after installing the copy if there is one.
   private func journal(_ copy: LeaderCopy?) throws -> any TransactionJournal {
     guard let copy else { return try ServeCommand.openJournal(settings, schema: "", logger: logger) }
     return try StoreAdvice.giving(for: settings.store) {
@@ -195,7 +197,7 @@ struct FollowerServing {
     }
   }
 
-  /// The schema of a journal, which is the other node's.
+  /// Returns the schema of a journal, which is that of the leader.
   private func schema(of journal: any TransactionJournal) throws -> (Schema, String) {
     let text = journal.identity.schema
     if let schema, Schema.fingerprint(ofYAML: schema) != Schema.fingerprint(ofYAML: text) {

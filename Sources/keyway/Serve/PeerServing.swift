@@ -7,10 +7,11 @@ import Logging
 import Store
 import Support
 
-/// `keyway serve --journal`: serves the objects of a journal that it shares with others, until a signal stops it.
+/// Implements `keyway serve --journal`: serves the objects of a journal that it shares with other nodes, until a signal
+/// stops it.
 ///
-/// Where the journal has become another one, it begins anew with that one, and its clients with it. Where it has gone
-/// on under another schema, it ends with an error.
+/// If the journal is replaced by another one, it begins again with that one, and so do its clients. If the journal
+/// continues under another schema, it ends with an error.
 struct PeerServing {
   private let settings: Settings
   private let source: SettingsSource
@@ -18,7 +19,7 @@ struct PeerServing {
   private let log: LogOutput
   private let logger: Logger
 
-  /// Seconds between two attempts to begin anew.
+  /// The seconds between two attempts to open the journal again.
   private static let pause = 1.0
 
   /// `source` is where the settings come from, and `signals` what stops the server or has it read them again.
@@ -62,8 +63,8 @@ struct PeerServing {
     }
   }
 
-  /// Gives what the server is to be ended for. The journal is opened again before that: until then the server goes on
-  /// with what it has.
+  /// Returns the outcomes that end the server. The journal is opened again before that, and until then the server goes
+  /// on with the state that it has.
   private func ends(of journal: any SharedJournal, _ opening: PeerJournal) -> AsyncStream<RunningServer.Outcome> {
     let (ends, continuation) = AsyncStream.makeStream(of: RunningServer.Outcome.self)
     let logger = logger
@@ -80,7 +81,7 @@ struct PeerServing {
     return ends
   }
 
-  /// The journal as it is now, once it can be opened.
+  /// Returns the present journal, once it can be opened.
   private static func reopened(_ opening: PeerJournal, _ logger: Logger) -> any SharedJournal {
     var last = ""
     while true {
@@ -97,18 +98,18 @@ struct PeerServing {
   }
 }
 
-/// The journal of a peer: the database that the settings name, and a directory with what this node keeps of it.
+/// The journal of a peer: the database that the settings name, and a directory for its cache.
 private struct PeerJournal: Sendable {
   private let address: String
   private let options: PostgresJournal.Options
   private let schema: String
-  /// Where it keeps something of the journal; nil where it does not.
+  /// The directory of the cache, or nil if there is none.
   private let directory: String?
   private let limits: StoreLimits
   private let logger: Logger
 
-  /// The journal that the settings name, for a node at a port whose schema has this text. Throws a `CommandFailure`
-  /// where the directory is another node's.
+  /// Creates the journal that the settings name, for a node at this port whose schema has this text. Throws a
+  /// `CommandFailure` if the directory belongs to another node.
   init(_ settings: Settings, port: UInt16, schema: String, logger: Logger) throws {
     let address = settings.api.cluster.journal
     self.address = address
@@ -121,7 +122,7 @@ private struct PeerJournal: Sendable {
     directory = try settings.peerStore.flatMap { try Self.claim($0, for: PostgresAddress.name(of: address), logger) }
   }
 
-  /// Opens it. Throws a `CommandFailure`.
+  /// Opens the journal. Throws a `CommandFailure`.
   func open() throws -> any SharedJournal {
     do throws(JournalError) {
       guard let directory else { return try connect() }
@@ -132,14 +133,14 @@ private struct PeerJournal: Sendable {
     }
   }
 
-  /// The database, where it answers.
+  /// Connects to the database. Throws if it does not respond.
   func connect() throws(JournalError) -> PostgresJournal {
     try PostgresJournal(address, options: options) {
       JournalIdentity(epoch: KeywayServer.makeEpoch(), schema: schema)
     }
   }
 
-  /// A journal that is open, with a new cache in the place of what there is.
+  /// Returns an open journal with a new cache, which replaces an existing one.
   func caching(_ journal: any SharedJournal) -> any SharedJournal {
     directory.map { opening($0).caching(journal) } ?? journal
   }
@@ -171,8 +172,8 @@ private struct PeerJournal: Sendable {
     }
   }
 
-  /// Says that the store of a directory is what a peer keeps of a database. Nil where that cannot be written, so that
-  /// there is no cache. Throws a `CommandFailure` where there is a store that is none.
+  /// Marks the store of a directory as the cache of a database. Returns nil if the mark cannot be written, so that
+  /// there is no cache. Throws a `CommandFailure` if there is a store that is not a cache.
   private static func claim(_ directory: String, for name: String, _ logger: Logger) throws -> String? {
     let mark: String?
     do throws(JournalError) {
@@ -199,8 +200,8 @@ private struct PeerJournal: Sendable {
 }
 
 extension Settings {
-  /// Where a peer keeps something of its journal; nil where it does not. Peers that are started in one directory, and
-  /// name no store, have one each, by their port; at a free port or a socket they have none.
+  /// The directory of a peer's cache, or nil if it has none. Peers that are started in one directory without naming a
+  /// store have one each, named by port. At a free port or a socket they have none.
   fileprivate var peerStore: String? {
     guard origins["store"] == nil else { return store == "memory" ? nil : store }
     guard api.port != 0, !api.host.hasPrefix("unix:") else { return nil }

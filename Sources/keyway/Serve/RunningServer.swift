@@ -7,18 +7,18 @@ import Logging
 import Store
 import Support
 
-/// The life of a server: it reads its journal, serves until a signal stops it, and drains.
+/// Runs a server: it reads its journal, serves until a signal stops it, and drains.
 ///
-/// Two things may come first, the end of the recovery or a signal, so both arrive in one stream of notices.
+/// Either the end of the recovery or a signal may come first, so both arrive in one stream of notices.
 struct RunningServer {
-  /// What ended it.
+  /// The reason why it ended.
   enum Outcome: Sendable {
     case signalled
-    /// It followed another node and has to begin anew with a copy of what that has.
+    /// It followed another node, and has to begin again with this copy.
     case rejoin(LeaderCopy)
-    /// It shared a journal, and has to begin anew with what that is now.
+    /// It shared a journal, and has to begin again with this one.
     case reopened(any SharedJournal)
-    /// It shared a journal that it cannot go on with, for this reason.
+    /// It cannot go on, for this reason.
     case over(String)
   }
 
@@ -28,24 +28,24 @@ struct RunningServer {
   }
 
   let server: KeywayServer
-  /// Where the store is.
+  /// The directory of the store.
   let directory: String
-  /// The settings, as far as they can change meanwhile.
+  /// The settings, some of which can change while the server runs.
   let settings: RunningSettings
   let logger: Logger
   /// The signals that stop it, or make it read its keys and settings again.
   let signals: ServerSignals
-  /// What ends it besides signals.
+  /// The outcomes, besides signals, that end it.
   var ends: AsyncStream<Outcome>?
   /// Reports that the server serves.
   let announce: @Sendable () -> Void
 
-  /// Returns what has ended the server, once it has drained.
+  /// Returns the reason why the server ended, once it has drained.
   ///
-  /// - Throws: what keeps the server from recovering.
+  /// - Throws: The error that keeps the server from recovering.
   func untilSignalled() async throws -> Outcome {
     let (notices, continuation) = AsyncStream.makeStream(of: Notice.self)
-    // They go on after the first one: the default action of a second one would cut the drain.
+    // Signals are trapped even after the first one, since the default action of a second one would cut the drain short.
     signals.receive { [server, settings] request in
       switch request {
       case .stop: continuation.yield(.ended(.signalled))
@@ -64,7 +64,7 @@ struct RunningServer {
     let log = RecoveryLog(logger)
     Thread.detachNewThread { [server] in
       let recovered = Result { try log.closing { try server.recover(report: log.note) } }
-      // What was read from, between the objects that were made of it.
+      // Returns the memory of what was read to the system.
       SystemAllocator.giveBack()
       continuation.yield(.recovered(recovered))
     }
@@ -93,14 +93,14 @@ struct RunningServer {
     return result
   }
 
-  /// Ends the program within the second after the drain should have ended it: a thread that is stuck cannot be stopped,
-  /// and a supervisor that waits for the program would kill it.
+  /// Ends the program within a second after the drain should have ended it. A stuck thread cannot be stopped, and a
+  /// supervisor that waits for the program would kill it.
   private func endAnyway(_ drainSeconds: Int) {
     let logger = logger
     let patience = Double(drainSeconds) + 0.6
     Thread.detachNewThread {
       Thread.sleep(forTimeInterval: patience)
-      // On a thread of its own, because the log may be what blocks.
+      // Logs on a thread of its own, because the log may be what blocks.
       Thread.detachNewThread { logger.error("a thread does not end; ending without it") }
       Thread.sleep(forTimeInterval: 0.1)
       _exit(0)
@@ -108,7 +108,7 @@ struct RunningServer {
   }
 }
 
-/// Logs how far a recovery has come: a line every few seconds, and one at the end with what was read in all.
+/// Logs the progress of a recovery: a line every few seconds, and one at the end with the total.
 private final class RecoveryLog: Sendable {
   private struct State {
     var progress: RecoveryProgress?
@@ -119,7 +119,7 @@ private final class RecoveryLog: Sendable {
   private let start = ContinuousClock.now
   private let state = Locked(State(nextLine: Date(timeIntervalSinceNow: interval)))
 
-  /// Seconds between two lines.
+  /// The seconds between two lines.
   private static let interval: TimeInterval = 2
 
   init(_ logger: Logger) {
@@ -136,7 +136,7 @@ private final class RecoveryLog: Sendable {
     if isDue { logger.info("recovering", metadata: ["progress": "\(progress)"]) }
   }
 
-  /// Runs a recovery; where it succeeds and had something to read, its end is logged.
+  /// Runs a recovery. Logs its end if it succeeds and had something to read.
   func closing<Result>(_ recover: () throws -> Result) rethrows -> Result {
     let result = try recover()
     if let progress = state.withLock({ $0.progress }) {

@@ -2,27 +2,27 @@ import KeywayServer
 import Logging
 import Support
 
-/// The settings of a server that runs: which of them hold now, and which can be read again.
+/// The settings of a running server: the present values, and those that can be reloaded.
 ///
-/// Mutable are the settings that hold, behind a lock that is held while they are read again, so that two signals do not
-/// mix.
+/// Only the present settings are mutable. Their lock is held while they are reloaded, so that two signals do not
+/// interfere.
 final class RunningSettings: Sendable {
   private let current: Locked<Settings>
   private let source: SettingsSource
   private let log: LogOutput
   private let logger: Logger
 
-  /// Settings that hold at the start, and where they come from.
+  /// Creates the settings of a start, with their source.
   init(_ settings: Settings, from source: SettingsSource, log: LogOutput, logger: Logger) {
     current = Locked(settings)
     (self.source, self.log, self.logger) = (source, log, logger)
   }
 
-  /// How long a stop is announced, and how long it may take then.
+  /// The seconds for which a stop is announced, and the seconds that it may take then.
   var drain: (noticeSeconds: Int, seconds: Int) { current.withLock { ($0.drainNoticeSeconds, $0.drainSeconds) } }
 
-  /// Reads the settings again, and lets the server take over those that have changed and that it can: all of them, or
-  /// none where anything is wrong. Logs which, and which want a restart.
+  /// Reads the settings again, and applies the changed ones that a running server can take over: all of them, or none
+  /// if anything is wrong. Logs these, and those that need a restart.
   func reload(_ server: KeywayServer) {
     current.withLock { current in
       do {
@@ -45,15 +45,15 @@ final class RunningSettings: Sendable {
 }
 
 extension Settings {
-  /// The settings that a server takes over while it runs; all others want a restart.
+  /// The settings that a running server takes over. All others need a restart.
   static let reloadable: Set<String> = [
     "access.requestsPerSecond", "access.rateClients", "public", "log.level", "log.access", "drain.noticeSeconds",
     "drain.seconds",
   ]
 
-  /// What becomes of these settings in a running server where others were read: those that it takes over, by their
-  /// names, and those that it leaves as they are. A server without a public folder gets none, since its paths are made
-  /// at the start, and one that has one keeps it or gets another.
+  /// Returns the settings of a running server after others were read, with the names of the settings that it takes over
+  /// and of those that it leaves as they are. A server without a public folder does not get one, since its paths are
+  /// made at the start. One with a public folder keeps it or gets another.
   func changes(to read: Settings) -> (settings: Settings, taken: [String], left: [String]) {
     var settings = self
     var (taken, left): ([String], [String]) = ([], [])

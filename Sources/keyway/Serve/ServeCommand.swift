@@ -11,7 +11,7 @@ import Logging
 import Store
 import Support
 
-/// `keyway serve`: the server, until a signal stops it.
+/// Implements `keyway serve`: runs the server until a signal stops it.
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve", abstract: "Serves the objects of a schema; without a configuration, the example.",
@@ -27,7 +27,7 @@ struct ServeCommand: AsyncParsableCommand {
   @OptionGroup var options: SettingsOptions
 
   func run() async throws {
-    // A reader of the log that has gone is no reason to end: writing to its pipe fails then, like any other write.
+    // The server does not end when the reader of the log does: writing to its pipe then fails like any other write.
     signal(SIGPIPE, SIG_IGN)
     let source = options.source
     let settings = try source.load()
@@ -37,10 +37,10 @@ struct ServeCommand: AsyncParsableCommand {
     SystemAllocator.configure()
     let log = LogOutput(
       settings.logFormat, level: settings.logLevel, descriptor: STDERR_FILENO, bytes: settings.logBytes)
-    // What was logged is written before the process ends, where the log has a reader.
+    // Writes pending log lines before the process ends, if the log has a reader.
     defer { log.flush(within: .seconds(1)) }
     let logger = Logger(label: "keyway") { LineLogHandler(label: $0, output: log) }
-    // Before anything answers: a supervisor that hears an answer may send a signal at once.
+    // Signals are trapped before anything responds: a supervisor may send one at the first response.
     let signals = await ServerSignals {
       logger.notice("stopped before serving")
       log.flush(within: .seconds(1))
@@ -85,7 +85,7 @@ struct ServeCommand: AsyncParsableCommand {
     logger.notice("stopped")
   }
 
-  /// Says that a server serves.
+  /// Logs that a server serves.
   static func announce(_ server: KeywayServer, _ settings: Settings, _ logger: Logger) {
     let follow = settings.api.cluster.follow
     var metadata: Logger.Metadata = [
@@ -113,7 +113,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
   }
 
-  /// Throws where the store follows another node: writes of its own would give its revisions two meanings.
+  /// Throws if the store follows another node: writes of its own would give its revisions two meanings.
   private static func requireLeader(_ settings: Settings) throws {
     guard settings.store != "memory", let leader = try FollowerMark.read(inDirectory: settings.store) else { return }
     let isCache = PostgresAddress.isName(leader)
@@ -125,13 +125,13 @@ struct ServeCommand: AsyncParsableCommand {
       """)
   }
 
-  /// Where the server is, for the operator.
+  /// Returns the URL of the server, for the operator.
   static func url(_ host: String, port: UInt16) -> String {
     if SocketFile.path(ofHost: host) != nil { return host }
     return "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 
-  /// Opens the journal of the store that the settings name, or makes one for objects of the schema with that text.
+  /// Opens the journal of the store that the settings name, or creates one for objects of the schema with this text.
   static func openJournal(
     _ settings: Settings, schema: String, logger: Logger
   ) throws -> any TransactionJournal {
@@ -150,10 +150,10 @@ struct ServeCommand: AsyncParsableCommand {
   }
 }
 
-/// The objects that an empty store begins with: JSON lines, each an object with its `@ref`, in one transaction.
+/// The initial objects of an empty store: JSON lines, each an object with its `@ref`, created in one transaction.
 enum SeedFile {
-  /// Creates the objects of a file, or of the example. Throws a `CommandFailure` with file and line; then nothing was
-  /// created.
+  /// Creates the objects of a file, or of the example. Throws a `CommandFailure` with file and line, and creates
+  /// nothing then.
   static func load(_ path: String, into store: Store) throws {
     let text = try TextFile.read(path, orEmbedded: keyway_example_objects())
     var operations: [KeyValueModel.Operation] = []
@@ -163,7 +163,7 @@ enum SeedFile {
       operations.append(try operation(line, place: "\(path):\(index + 1)"))
       lines.append(index + 1)
     }
-    // Where several nodes start with an empty store, one of them fills it.
+    // If several nodes start with an empty store, one of them fills it.
     if let error = try commit(operations, to: store), store.revision == 0 {
       throw CommandFailure("\(path):\(lines[error.operation ?? 0]): \(error.detail)")
     }
@@ -183,7 +183,7 @@ enum SeedFile {
   private static func commit(_ operations: [KeyValueModel.Operation], to store: Store) throws -> ModelError? {
     let result = Locked<(mistake: ModelError?, refusal: StoreUnavailable?)>((nil, nil))
     let done = DispatchSemaphore(value: 0)
-    // The operator's own, and no request waits yet.
+    // The objects are the operator's own, and no request waits yet.
     _ = store.submit(Transaction(operations), limits: .unlimited) { outcome, _, unavailable in
       if case .failure(let error) = outcome { result.withLock { $0.mistake = error } }
       result.withLock { $0.refusal = unavailable }

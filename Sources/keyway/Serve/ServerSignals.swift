@@ -2,24 +2,24 @@ import Glibc
 import Support
 import UnixSignals
 
-/// The signals that stop a server or have it read its settings again, trapped as long as the process lives.
+/// The signals that stop a server or make it read its settings again, trapped as long as the process lives.
 ///
-/// A signal has its default action, which ends the process, until something traps it. So this is made first of all,
-/// long before there is a server, and keeps what comes until a server receives it. As in the kernel, a signal that
-/// comes again before it was received counts once.
+/// Until it is trapped, a signal has its default action, which ends the process. So this is created first, long before
+/// there is a server, and keeps the requests until a server receives them. As in the kernel, a signal that comes again
+/// before it was received counts once.
 final class ServerSignals: Sendable {
-  /// A request that a signal stands for.
+  /// The request of a signal.
   enum Request: Hashable, Sendable {
-    /// `SIGTERM` or `SIGINT`: the server is to stop.
+    /// `SIGTERM` or `SIGINT`: stop the server.
     case stop
-    /// `SIGHUP`: the server is to read its keys and its settings again.
+    /// `SIGHUP`: read the keys and the settings again.
     case reload
   }
 
   private enum State {
-    /// There is no server, so that a request to stop is carried out at once. Has the requests to reload.
+    /// There is no server, so that a request to stop is carried out at once. Requests to reload are pending.
     case idle(pending: Set<Request>)
-    /// A server begins and will receive what came meanwhile.
+    /// A server is starting, and will receive the pending requests.
     case keeping(pending: Set<Request>)
     case receiving(@Sendable (Request) -> Void)
   }
@@ -37,15 +37,15 @@ final class ServerSignals: Sendable {
     }
   }
 
-  /// Keeps what comes from now on for a server that is about to begin.
+  /// Keeps all requests from now on for a server that is about to start.
   func keep() {
     state.withLock { state in
       if case .idle(let pending) = state { state = .keeping(pending: pending) }
     }
   }
 
-  /// Calls `body` for the signals that have come and for those that come until `release`, from any thread, perhaps
-  /// before this returns.
+  /// Calls `body` for the pending requests, and for all later ones until `release`. It is called from any thread,
+  /// possibly before this method returns.
   func receive(_ body: @escaping @Sendable (Request) -> Void) {
     let pending = state.withLock { state -> Set<Request> in
       defer { state = .receiving(body) }
@@ -57,7 +57,7 @@ final class ServerSignals: Sendable {
     for request in pending { body(request) }
   }
 
-  /// The server that received signals has ended.
+  /// Stops passing requests to the server, which has ended.
   func release() { state.withLock { $0 = .idle(pending: []) } }
 
   private func note(_ request: Request) {

@@ -1,51 +1,52 @@
 import Foundation
 import Glibc
 
-/// Lines on standard output, each written at once: the reader of a pipe wants an event when it happens.
+/// Writes lines to standard output, each at once: the reader of a pipe needs an event when it happens.
 enum StandardOutput {
   static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-  /// Whether it is a terminal that obeys escape sequences.
+  /// True if it is a terminal that interprets escape sequences.
   static var isScreen: Bool { isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb" }
 
-  /// Whether colours are wanted there: on a screen, unless NO_COLOR is set to anything (https://no-color.org).
+  /// True if colours are used: on a screen, unless NO_COLOR is set to a non-empty value (https://no-color.org).
   static var isColoured: Bool { isScreen && (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 
-  /// Writes text as it is, with the escape sequences of this program.
+  /// Writes text unchanged, including the escape sequences of this program.
   static func draw(_ text: String) {
     FileHandle.standardOutput.write(Data(text.utf8))
   }
 
-  /// Writes text, whatever file or server it is from: as it is, but on a terminal, which obeys nothing of it. JSON is
-  /// the same JSON there.
+  /// Writes text from any file or server. On a terminal, control characters are escaped, so that the terminal does not
+  /// interpret them. JSON remains the same JSON.
   static func write(_ text: String) {
     draw(isTerminal ? TerminalText.escaped(text) : text)
   }
 
-  /// Writes text, with a line break at its end where it has none.
+  /// Writes text, and a line break unless it ends with one.
   static func text(_ text: String) {
     write(text.hasSuffix("\n") ? text : text + "\n")
   }
 
-  /// Writes a line of clean text with its styles, as far as a terminal is there to show them.
+  /// Writes a line of clean text, with its styles if the output is a screen.
   static func line(_ line: StyledLine) {
     if isScreen { draw(line.ansi(isColoured: isColoured) + "\n") } else { self.line(line.text) }
   }
 
-  /// Writes a line, without a buffer in between.
+  /// Writes a line, without a buffer.
   static func line(_ text: String) {
     write(text + "\n")
   }
 }
 
-/// Remarks and errors for people, beside the output proper.
+/// Writes remarks and errors for people to standard error.
 enum StandardError {
   static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
-  /// Writes text as it is, with the escape sequences of this program.
+  /// Writes text unchanged, including the escape sequences of this program.
   static func write(_ text: String) { write(Array(text.utf8)) }
 
-  /// Writes bytes. What cannot be written is lost: the reader may have gone, and `FileHandle` would end the process.
+  /// Writes bytes. If they cannot be written, they are dropped: the reader may have gone, and `FileHandle` would end
+  /// the process.
   static func write(_ bytes: [UInt8]) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -55,16 +56,17 @@ enum StandardError {
     }
   }
 
-  /// Writes a line, or several, of which a terminal obeys nothing, whatever file or server the text is from.
+  /// Writes one or more lines from any file or server. Control characters are escaped, so that a terminal does not
+  /// interpret them.
   static func line(_ text: String) { write(TerminalText.escaped(text) + "\n") }
 }
 
-/// How many characters a terminal shows.
+/// The size of a terminal in characters.
 struct TerminalSize: Hashable, Sendable {
   var columns: Int
   var rows: Int
 
-  /// What terminals have that do not say: the VT100's.
+  /// The size of a terminal that does not report one: that of the VT100.
   private static let usual = TerminalSize(columns: 80, rows: 24)
 
   /// The size of the terminal on standard output.

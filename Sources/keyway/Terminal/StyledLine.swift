@@ -1,6 +1,7 @@
-/// A line of text for a terminal, with its styles beside it: what it says and how wide it is can be tested without one.
+/// A line of text for a terminal, separate from its styles, so that its text and its width can be tested without a
+/// terminal.
 struct StyledLine: Hashable, Sendable {
-  /// A piece of the line that looks the same throughout.
+  /// A piece of the line in one style.
   struct Span: Hashable, Sendable {
     var text: String
     var style: TextStyle
@@ -14,8 +15,8 @@ struct StyledLine: Hashable, Sendable {
 
   var text: String { spans.map(\.text).joined() }
 
-  /// The text with escape sequences for its styles, of which colours are left out where none are wanted. It holds no
-  /// other control characters if the text holds none.
+  /// Returns the text with escape sequences for its styles, without colours unless `isColoured`. It has no other
+  /// control characters if the text has none.
   func ansi(isColoured: Bool) -> String {
     spans.map { span in
       let style = isColoured ? span.style : span.style.subtracting(.colours)
@@ -28,7 +29,7 @@ struct StyledLine: Hashable, Sendable {
   }
 }
 
-/// How text looks on a terminal.
+/// The style of text on a terminal.
 struct TextStyle: OptionSet, Hashable, Sendable {
   let rawValue: UInt8
 
@@ -39,7 +40,7 @@ struct TextStyle: OptionSet, Hashable, Sendable {
   static let green = TextStyle(rawValue: 16)
   static let yellow = TextStyle(rawValue: 32)
   static let red = TextStyle(rawValue: 64)
-  /// Those that are colours, and not another weight or ground.
+  /// The styles that are colours, not another weight or background.
   fileprivate static let colours: TextStyle = [.green, .yellow, .red]
 
   private static let codes: [(style: TextStyle, code: Int)] = [

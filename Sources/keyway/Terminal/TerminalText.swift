@@ -1,17 +1,17 @@
 import Support
 
-/// Text that a terminal can show: nothing in it commands the terminal, and it is as wide as it should be.
+/// Makes text safe for a terminal: no character controls the terminal, and the text has the expected width.
 ///
 /// The threat: any writer to the server chooses the values, and a control character in one, a bare C1 or an escape
 /// sequence, would move the cursor, change colours or make the terminal send input as if the user had typed it.
 enum TerminalText {
-  /// How many scalars of a text are looked at; no terminal shows more of a cell.
+  /// The maximum number of scalars of a text. No terminal shows more in a cell.
   private static let maximumScalars = 4096
 
-  /// The beginning of a text with a visible character in place of each that is none: control pictures for the controls
-  /// of ASCII, � for other controls, for line separators and for marks that turn the direction of writing.
-  /// The joiners, which are harmless but make the width depend on the terminal, are left out; a mark at the beginning
-  /// gets something to stand on, or it would stand on what is before the text.
+  /// Returns the beginning of a text with visible characters in place of invisible ones: control pictures for ASCII
+  /// controls, and � for other controls, for line separators and for marks that change the direction of writing.
+  /// Joiners, which are harmless but make the width depend on the terminal, are removed. A combining mark at the
+  /// beginning gets a base character, since it would otherwise combine with what precedes the text.
   static func clean(_ text: String, maximumScalars: Int = maximumScalars) -> String {
     var result = String.UnicodeScalarView()
     if let first = text.unicodeScalars.first, isMark(first) { result.append("\u{25CC}") }
@@ -27,8 +27,8 @@ enum TerminalText {
     return String(result)
   }
 
-  /// The text with an escape, such as `\u001b`, in place of each character that commands a terminal, but for line feeds
-  /// and tabs. JSON is still JSON for the same value, since only its strings have such characters.
+  /// Returns the text with an escape, such as `\u001b`, in place of each control character except line feeds and tabs.
+  /// JSON remains JSON for the same value, since only its strings have such characters.
   static func escaped(_ text: String) -> String {
     var result = ""
     for scalar in text.unicodeScalars {
@@ -41,7 +41,7 @@ enum TerminalText {
     return result
   }
 
-  /// Whether a terminal may do something else than show the character.
+  /// Returns true if a terminal may interpret the character instead of showing it.
   private static func isCommand(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator: true
@@ -60,7 +60,7 @@ enum TerminalText {
     text.reduce(0) { $0 + width($1) }
   }
 
-  /// A clean text in exactly so many columns: padded, or cut with an ellipsis.
+  /// Returns a clean text in exactly this number of columns: padded, or truncated with an ellipsis.
   static func fitted(_ text: String, columns: Int, isRightAligned: Bool = false) -> String {
     guard columns > 0 else { return "" }
     var result = ""
@@ -80,7 +80,8 @@ enum TerminalText {
     return isRightAligned ? padding + result : result + padding
   }
 
-  /// How many columns a character takes: two for East Asian wide ones and emoji, none for a mark that stands alone.
+  /// Returns the number of columns of a character: two for wide East Asian characters and emoji, none for a mark that
+  /// stands alone.
   private static func width(_ character: Character) -> Int {
     guard let first = character.unicodeScalars.first else { return 0 }
     switch first.properties.generalCategory {
@@ -93,7 +94,7 @@ enum TerminalText {
     return isEmoji || wide.contains { $0.contains(first.value) } ? 2 : 1
   }
 
-  /// The blocks whose characters are wide or full-width (Unicode Standard Annex #11), coarsely.
+  /// The blocks of wide or full-width characters (Unicode Standard Annex #11), approximately.
   private static let wide: [ClosedRange<UInt32>] = [
     0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3, 0xF900...0xFAFF,
     0xFE30...0xFE6F, 0xFF01...0xFF60, 0xFFE0...0xFFE6, 0x1B000...0x1B2FF, 0x1F1E6...0x1F1FF, 0x20000...0x3FFFD,

@@ -4,7 +4,7 @@ import Foundation
 import KeyValueModel
 import Store
 
-/// `keyway check`: is this a schema?
+/// Implements `keyway check`: checks a schema.
 struct CheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "check", abstract: "Checks a schema file, and says line by line what is wrong with it.")
@@ -20,12 +20,12 @@ struct CheckCommand: ParsableCommand {
   }
 }
 
-/// Schema files on disk, and that of the example.
+/// Schema files on disk, and the schema of the example.
 enum SchemaFile {
-  /// The schema of a file. Throws a `CommandFailure` with one mistake a line.
+  /// Loads the schema of a file. Throws a `CommandFailure` with one error per line.
   static func load(_ path: String) throws -> Schema { try loadWithText(path).schema }
 
-  /// The same with the text of the file.
+  /// Loads the schema of a file, with its text. Throws a `CommandFailure` with one error per line.
   static func loadWithText(_ path: String) throws -> (schema: Schema, text: String) {
     let text = try TextFile.read(path, orEmbedded: keyway_example_schema())
     do throws(SchemaError) {
@@ -36,17 +36,17 @@ enum SchemaFile {
   }
 }
 
-/// Files of text that a command is given.
+/// Text files that are arguments of a command.
 enum TextFile {
-  /// The name of the example's files, which the program has in itself.
+  /// The name of the example, whose files are embedded in the program.
   static let example = "example"
 
-  /// Why a file cannot be read, as a clause.
+  /// The reason why a file cannot be read, as a clause.
   struct Unreadable: Error {
     let reason: String
   }
 
-  /// The whole text. Throws a `CommandFailure` that names the file.
+  /// Reads the whole text. Throws a `CommandFailure` that names the file.
   static func read(_ path: String) throws -> String {
     do throws(Unreadable) {
       return try text(of: path)
@@ -55,13 +55,14 @@ enum TextFile {
     }
   }
 
-  /// The same, where the name of the example stands for its file in the program.
+  /// Reads the whole text, or the embedded file if the path is the name of the example. Throws a `CommandFailure` that
+  /// names the file.
   static func read(_ path: String, orEmbedded file: keyway_embedded_file) throws -> String {
     guard path == example else { return try read(path) }
     return String(decoding: UnsafeBufferPointer(start: file.bytes, count: file.count), as: UTF8.self)
   }
 
-  /// The whole text.
+  /// Reads the whole text.
   static func text(of path: String) throws(Unreadable) -> String {
     var isFolder: ObjCBool = false
     if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {

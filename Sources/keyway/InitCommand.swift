@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Store
 
-/// `keyway init`: the files that a server of one's own begins with.
+/// Implements `keyway init`: writes the first files of a new server.
 struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init",
@@ -40,10 +40,10 @@ struct InitCommand: ParsableCommand {
   }
 }
 
-/// A file that a command writes where there is none.
+/// Creates files that must not exist yet.
 enum NewFile {
-  /// Writes a file. `isPrivate` keeps it from everyone but its owner. Throws a `CommandFailure` where one is there
-  /// already, also one that has come into being meanwhile.
+  /// Writes a file. With `isPrivate`, only its owner can read it. Throws a `CommandFailure` if the file exists, even if
+  /// it was created just now.
   static func write(_ text: String, to path: String, isPrivate: Bool = false) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isPrivate ? 0o600 : 0o666)
     guard descriptor >= 0 else { throw CommandFailure("\(path): \(String(cString: strerror(errno)))") }
@@ -52,9 +52,9 @@ enum NewFile {
   }
 }
 
-/// What `keyway init` writes.
+/// The files that `keyway init` writes.
 private enum StarterFiles {
-  /// The files by their names, in the order in which they are written.
+  /// The files with their names, in the order in which they are written.
   static let all = [(name: "schema.yaml", text: schema), (name: "keyway.yaml", text: configuration)]
 
   private static let schema = """

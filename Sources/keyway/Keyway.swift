@@ -2,7 +2,7 @@ import ArgumentParser
 import Glibc
 import KeywayServer
 
-/// The command: a server of live objects, and a client for it.
+/// The `keyway` command: a server of live objects, and a client for it.
 @main struct Keyway: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "keyway",
@@ -14,7 +14,7 @@ import KeywayServer
       ExportCommand.self, StoreCommand.self, TokenCommand.self, SettingsCommand.self,
     ])
 
-  /// Runs the command that the arguments name, and ends the program.
+  /// Runs the command that the arguments name, and ends the program if it fails.
   static func main() async {
     do {
       try check(arguments: (1..<max(1, CommandLine.argc)).map { bytes(CommandLine.unsafeArgv[Int($0)]) })
@@ -30,8 +30,8 @@ import KeywayServer
     }
   }
 
-  /// Throws a `ValidationError` for the first of the arguments that is not UTF-8. A `String` of it has U+FFFD instead,
-  /// and would be stored so.
+  /// Throws a `ValidationError` for the first argument that is not UTF-8. A `String` would have U+FFFD in its place,
+  /// which would then be stored.
   static func check(arguments: [[UInt8]]) throws(ValidationError) {
     for (index, bytes) in arguments.enumerated() {
       var parser = UTF8.ForwardParser()
@@ -53,10 +53,10 @@ import KeywayServer
     argument.map { Array(UnsafeBufferPointer(start: $0, count: strlen($0))).map(UInt8.init(bitPattern:)) } ?? []
   }
 
-  /// Prints what an error says, which may also be the help, and ends the program with its status.
+  /// Prints the text of an error, which may be the help, and ends the program with its status.
   private static func end(with error: any Error) -> Never {
     let wide = fullMessage(for: error, columns: HelpText.unlimitedColumns)
-    // Only help depends on the width: a script of completions, for example, does not.
+    // Only help depends on the width. A completion script, for example, does not.
     let isHelp = wide != fullMessage(for: error, columns: HelpText.fewestColumns)
     let text = isHelp ? HelpText.wrapped(wide, columns: TerminalSize.current.columns) : wide
     let code = exitCode(for: error)
@@ -65,7 +65,7 @@ import KeywayServer
   }
 }
 
-/// Why a command ends with status 1, as the text that it writes to standard error.
+/// A failure that ends a command with status 1. Its text is written to standard error.
 struct CommandFailure: Error, CustomStringConvertible {
   let description: String
 
@@ -76,17 +76,18 @@ struct CommandFailure: Error, CustomStringConvertible {
 
 /// The help of a command, broken into lines that fit a terminal.
 ///
-/// swift-argument-parser breaks every line at the width that it is given, commands among them, which nobody can copy
-/// then. So it is given none, and the lines are broken here.
+/// swift-argument-parser breaks every line at the given width, even commands, which then cannot be copied. So it gets
+/// no width, and the lines are broken here.
 enum HelpText {
-  /// More than any line has.
+  /// A width that no line exceeds.
   fileprivate static let unlimitedColumns = 100_000
-  /// The narrowest help.
+  /// The minimum width of the help.
   static let fewestColumns = 40
-  /// Where the descriptions of arguments begin.
+  /// The column where the descriptions of arguments begin.
   private static let descriptionColumn = 26
 
-  /// Breaks the lines of a help that was made without a width. The usage and paragraphs of examples stay as they are.
+  /// Breaks the lines of a help text that was made without a width. The usage and paragraphs of examples are not
+  /// broken.
   static func wrapped(_ help: String, columns: Int) -> String {
     let columns = max(columns, fewestColumns)
     let paragraphs = help.split(separator: "\n\n", omittingEmptySubsequences: false)
@@ -99,10 +100,10 @@ enum HelpText {
     }.joined(separator: "\n\n")
   }
 
-  /// True for an example: a line for a shell.
+  /// Returns true if the line is an example: a shell command.
   private static func isCommand(_ line: Substring) -> Bool { line.prefixMatch(of: #/(cd \S+ && )?keyway /#) != nil }
 
-  /// Returns the line with breaks between words, and with so many spaces at the beginning of each further line.
+  /// Returns the line with breaks between words. Further lines are indented by `indent` spaces.
   private static func broken(_ line: Substring, columns: Int, indent: Int) -> String {
     guard line.count > columns else { return String(line) }
     var lines: [String] = []

@@ -5,7 +5,7 @@ import Glibc
 import KeyValueModel
 import KeywayServer
 
-/// `keyway token`: keys and tokens for development.
+/// Implements `keyway token`: makes keys and tokens for development.
 struct TokenCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "token",
@@ -67,13 +67,13 @@ struct TokenCommand: ParsableCommand {
     StandardOutput.text(key.token(claims))
   }
 
-  /// Writes a new key, for its owner's eyes alone.
+  /// Writes a new key to a file that only its owner can read.
   private func writeKey() throws {
     try NewFile.write(DevelopmentKey.makeSet(), to: keys, isPrivate: true)
     StandardOutput.text("wrote \(keys): start the server with --set access.keys=\(keys)")
   }
 
-  /// The seconds of a text such as `15m`.
+  /// Returns the seconds of a text such as `15m`, or nil if it is invalid.
   private static func seconds(_ text: String) -> Int64? {
     guard let unit = text.last, let factor: Int64 = ["s": 1, "m": 60, "h": 3_600, "d": 86_400][unit],
       let number = Int64(text.dropLast()), (1...100_000_000).contains(number)

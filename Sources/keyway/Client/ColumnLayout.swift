@@ -1,27 +1,27 @@
 import KeyValueModel
 import KeywayClient
 
-/// Which columns of a table are shown, and how wide each is.
+/// The visible columns of a table, and their widths.
 ///
-/// A column is as wide as its widest text while there is room; where there is not, the widest give way first, down to
-/// `minimumWidth`, and then the last columns are left out.
+/// A column is as wide as its widest text while there is room. If there is not, the widest columns shrink first, down
+/// to `minimumWidth`, and then the last columns are hidden.
 struct ColumnLayout: Sendable {
   private struct Column: Sendable {
     var name: String
     var width: Int
-    /// Numbers stand below each other, and so to the right.
+    /// True if the column has only numbers, which are aligned to the right.
     var isNumeric: Bool
   }
 
-  /// No column is narrower because others want to be shown.
+  /// The width down to which columns shrink before others are hidden.
   private static let minimumWidth = 8
   private static let gap = "  "
 
   private var shown: [Column] = []
-  /// How many columns there was no room for.
+  /// The number of hidden columns.
   private(set) var hiddenCount = 0
 
-  /// The layout of the columns with these names for these rows, in so many columns of a terminal.
+  /// Creates the layout of the columns with these names, for these rows, on a terminal with `columns` columns.
   init(_ names: [String], rows: [LiveRow], columns: Int) {
     shown = names.map { name in
       let values = rows.compactMap { Self.value(of: name, in: $0) }
@@ -57,10 +57,10 @@ struct ColumnLayout: Sendable {
       .joined(separator: Self.gap)
   }
 
-  /// What is left for the texts of so many columns.
+  /// Returns the width available for the texts of `count` columns.
   private static func room(_ columns: Int, _ count: Int) -> Int { columns - gap.count * (count - 1) }
 
-  /// Takes width from the widest columns until all fit.
+  /// Shrinks the widest columns until all fit.
   private mutating func shrink(to room: Int) {
     var excess = shown.reduce(0) { $0 + $1.width } - room
     while excess > 0, let widest = shown.map(\.width).max(), widest > 0 {
@@ -76,9 +76,9 @@ struct ColumnLayout: Sendable {
   }
 }
 
-/// Values in the cells of a table.
+/// The text of values in the cells of a table.
 extension Value {
-  /// A string or a reference without its quotation marks, all else as JSON.
+  /// A string or a reference without quotation marks, any other value as JSON.
   var plainText: String {
     switch self {
     case .string(let text): text
@@ -87,7 +87,7 @@ extension Value {
     }
   }
 
-  /// Whether this is a number of either sort.
+  /// True if this is an integer or another number.
   fileprivate var isNumber: Bool {
     switch self {
     case .integer, .number: true
@@ -95,6 +95,6 @@ extension Value {
     }
   }
 
-  /// Whether this is a number or no value.
+  /// True if this is a number or null.
   fileprivate var isNumberOrNull: Bool { isNumber || isNull }
 }

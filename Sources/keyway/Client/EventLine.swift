@@ -3,9 +3,9 @@ import KeyValueModel
 import KeywayClient
 import OrderedCollections
 
-/// Events as lines of text, for people and for programs.
+/// Formats events as lines of text, for people and for programs.
 enum EventLine {
-  /// The event as one JSON object; its data as JSON where it is JSON, else as a string.
+  /// Returns the event as one JSON object. Its data is JSON if it is valid JSON, else a string.
   static func json(_ event: ServerSentEvent) -> String {
     let data = (try? Value(json: event.data)) ?? .string(event.data)
     return Value.object(["event": .string(event.event), "id": .string(event.id), "data": data]).json
@@ -18,7 +18,7 @@ enum EventLine {
     return String(format: "%02d:%02d:%02d", parts.tm_hour, parts.tm_min, parts.tm_sec)
   }
 
-  /// The event for a person: a line for each change of a `change`, else one line.
+  /// Returns the event for a person: a line for each change of a `change`, else one line.
   static func lines(_ event: ServerSentEvent) -> [String] {
     let prefix = event.id.isEmpty ? "" : event.id + " "
     guard let data = try? Value(json: event.data).asObject else {
@@ -38,7 +38,7 @@ enum EventLine {
     return clauses.map { prefix + $0 + suffix }
   }
 
-  /// One change: `Account/1 balance 100 → 120`.
+  /// Returns one change: `Account/1 balance 100 → 120`.
   private static func change(_ change: JSONObject) -> String {
     var line = ["cell", "object", "keyPath"].compactMap { change[$0]?.plainText }.joined(separator: " ")
     let indexes = change["indexes"].map(\.json) ?? ""
@@ -59,7 +59,7 @@ enum EventLine {
     return line
   }
 
-  /// The rows of a live query: `2 objects: Employee/1 Employee/5`, with sections a line for each.
+  /// Returns the rows of a live query: `2 objects: Employee/1 Employee/5`. With sections, returns a line for each.
   private static func results(_ data: JSONObject) -> [String] {
     let count = "\(data["count"]?.json ?? "?") objects"
     let names = objects(data["objects"]).map(name)
@@ -74,13 +74,13 @@ enum EventLine {
       }
   }
 
-  /// A section that comes or goes: `insert section TX 1`.
+  /// Returns the insertion or deletion of a section: `insert section TX 1`.
   private static func section(_ change: JSONObject) -> String {
     let words = [change["type"], .string("section"), change["name"], change["newIndex"] ?? change["index"]]
     return words.compactMap { $0?.plainText }.joined(separator: " ")
   }
 
-  /// What became of one row of a live query: `move Employee/5 2 → 0`, with the keys that are others now.
+  /// Returns the change of one row of a live query: `move Employee/5 2 → 0`, with the keys that have changed.
   private static func content(_ change: JSONObject) -> String {
     var line = "\(plain(change["type"])) \(plain(change["object"]))"
     let places = [change["index"], change["newIndex"]].compactMap { $0?.json }

@@ -6,9 +6,9 @@ import KeywayClient
 import OrderedCollections
 import Store
 
-/// `keyway export`: objects at one revision, as JSON lines that `keyway import` reads.
+/// Implements `keyway export`: writes the objects at one revision as JSON lines that `keyway import` reads.
 struct ExportCommand: AsyncParsableCommand {
-  /// How often an export into a file is begun, where the state that it reads is no longer kept.
+  /// The maximum number of attempts to export to a file, if the state that it reads is no longer kept.
   private static let attempts = 3
 
   static let configuration = CommandConfiguration(
@@ -62,7 +62,7 @@ struct ExportCommand: AsyncParsableCommand {
     }
   }
 
-  /// Writes a file, from the beginning again where the state is no longer kept.
+  /// Writes a file. Starts over if the state is no longer kept.
   private static func write(_ exporter: Exporter, to path: String) async throws -> Exporter.Tally {
     let file = try ExportFile(path)
     var attempt = 1
@@ -83,13 +83,13 @@ struct ExportCommand: AsyncParsableCommand {
   private static let advice = "the server keeps a state for fetch.pageSeconds, of so many fetches as fetch.pages says"
 }
 
-/// Reads objects by the page, all of one revision, and writes them as JSON lines.
+/// Reads objects in pages, all of one revision, and writes them as JSON lines.
 private struct Exporter {
   struct Tally: Hashable, Sendable {
     var objects = 0
-    /// The revision whose state it is.
+    /// The revision of the exported state.
     var revision: Int64 = 0
-    /// How many of the objects end with a stream, which an export cannot say.
+    /// The number of objects whose lifetime ends with a stream, which an export cannot express.
     var streamLeases = 0
 
     /// `exported 14 objects at revision 1 in 0.1 s`
@@ -99,7 +99,7 @@ private struct Exporter {
       return String(format: "exported %@ %@ at revision %@ in %.1f s", count, noun, "\(revision)", seconds)
     }
 
-    /// What the lines do not say of their objects, as a remark; nil where they say everything.
+    /// A remark on what the lines omit, or nil if they are complete.
     var remark: String? {
       guard streamLeases > 0 else { return nil }
       let subject = streamLeases == 1 ? "1 object ends" : "\(ImportSummary.grouped(streamLeases)) objects end"
@@ -108,12 +108,12 @@ private struct Exporter {
   }
 
   let client: Client
-  /// The entities to export, with what extends them; none for all.
+  /// The entities to export, with their subentities. Empty for all.
   let entities: [String]
   let schema: ImportSchema
 
-  /// Gives each page's lines to `write`. Throws a `Problem` with the code `page-expired` where the state of the first
-  /// page is no longer kept; what was written then is no export.
+  /// Passes the lines of each page to `write`. Throws a `Problem` with the code `page-expired` if the state of the
+  /// first page is no longer kept. The lines written until then are not a complete export.
   func run(_ write: ([UInt8]) throws -> Void) async throws -> Tally {
     var tally = Tally()
     let path = ResourcePath.adding(
@@ -130,8 +130,8 @@ private struct Exporter {
     return tally
   }
 
-  /// A line: what an import takes, so neither the revision nor what is computed. A lease of seconds stays; one that
-  /// ends with a stream is counted, since that stream is not there for the import.
+  /// Appends a line that an import accepts, without the revision and computed keys. A lease of seconds is kept. One
+  /// that ends with a stream is removed and counted, since that stream does not exist for the import.
   private func append(_ object: JSONObject, to bytes: inout [UInt8], _ tally: inout Tally) {
     var object = object
     object["@revision"] = nil
@@ -147,14 +147,15 @@ private struct Exporter {
   }
 }
 
-/// A file that comes into being whole or not at all: it is written under another name beside, and renamed at the end.
+/// A file that is created whole or not at all: it is written under another name in the same folder, and renamed at the
+/// end.
 private final class ExportFile {
   private let path: String
   private let temporaryPath: String
   private let handle: FileHandle
   private var isFinished = false
 
-  /// Begins a file at `path`, following symbolic links; what stands there stays until `commit`.
+  /// Begins a file at `path`, following symbolic links. An existing file stays until `commit`.
   init(_ path: String) throws {
     let target = URL(fileURLWithPath: path).resolvingSymlinksInPath()
     self.path = target.path
@@ -187,7 +188,7 @@ private final class ExportFile {
     try handle.truncate(atOffset: 0)
   }
 
-  /// Puts the file in its place.
+  /// Moves the file to its path.
   func commit() throws {
     try handle.synchronize()
     guard rename(temporaryPath, path) == 0 else {

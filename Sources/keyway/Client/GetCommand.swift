@@ -4,7 +4,7 @@ import KeyValueModel
 import KeywayClient
 import OrderedCollections
 
-/// `keyway get`: what a resource is now.
+/// Implements `keyway get`: prints the present state of a resource.
 struct GetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "get",
@@ -34,12 +34,12 @@ struct GetCommand: AsyncParsableCommand {
 
   @OptionGroup var options: ClientOptions
 
-  /// The path of the resource with its parameters.
+  /// The path of the resource, with its parameters.
   var path: String {
     ResourcePath.adding(query.parameters, to: ResourcePath.path(resource, keyPath: keyPath))
   }
 
-  /// Whether the resource comes by the page, and all pages are wanted.
+  /// True if the resource comes in pages, and all of them are requested.
   var wantsAllPages: Bool {
     guard QueryOptions.isEntity(path) else { return false }
     let parameters = path.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }
@@ -68,7 +68,7 @@ struct GetCommand: AsyncParsableCommand {
   private func printColumns(_ client: Client) async throws {
     guard wantsAllPages else {
       let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
-      // What all objects come to has no columns.
+      // Aggregates of all objects have no columns.
       guard let page = FetchPage(response), !page.objects.isEmpty || page.count == 0 else {
         return StandardOutput.text(response.text)
       }
@@ -81,7 +81,7 @@ struct GetCommand: AsyncParsableCommand {
     table.end()
   }
 
-  /// The columns on the terminal, page by page.
+  /// Prints objects in columns on the terminal, page by page.
   private struct Table {
     private var columns: ObjectColumns?
     private var shown = 0
@@ -104,8 +104,8 @@ struct GetCommand: AsyncParsableCommand {
 
   // MARK: JSON
 
-  /// Prints all pages as one answer, as the server gives it where everything fits on a page: never more than one page
-  /// is in memory.
+  /// Prints all pages as one JSON text, like the response of a server where everything fits on a page. Only one page at
+  /// a time is in memory.
   private func printJSON(_ client: Client) async throws {
     var output = PagedJSON()
     do {
@@ -116,13 +116,13 @@ struct GetCommand: AsyncParsableCommand {
   }
 }
 
-/// Objects below each other in columns, for a terminal.
+/// Formats objects in columns for a terminal.
 ///
-/// The first objects decide which columns there are and how wide they are; those of later pages are fitted in.
+/// The first objects determine the columns and their widths. Objects of later pages are fitted into them.
 struct ObjectColumns: Sendable {
   private let layout: ColumnLayout
 
-  /// Columns for these objects and those like them: `@ref`, and the keys that they have.
+  /// Creates columns for these objects and similar ones: `@ref`, and the keys that they have.
   init(for objects: [Value], columns: Int) {
     let rows = Self.rows(of: objects)
     var names = OrderedSet<String>()
@@ -131,19 +131,19 @@ struct ObjectColumns: Sendable {
     layout = ColumnLayout(["@ref"] + names, rows: rows, columns: columns)
   }
 
-  /// The names of the keys.
+  /// The heading, with the names of the keys.
   var heading: StyledLine { StyledLine(layout.heading, .underlined) }
 
-  /// How many keys there was no room for.
+  /// The number of hidden keys.
   var hiddenCount: Int { layout.hiddenCount }
 
-  /// A line for each object.
+  /// Returns a line for each object.
   func lines(for objects: [Value]) -> [StyledLine] {
     Self.rows(of: objects).map { StyledLine(layout.text(of: $0)) }
   }
 
-  /// What is said below: how many of all there are, where these are not all, and how many columns are hidden; nil where
-  /// nothing is left out.
+  /// Returns the remark below the objects: the number of shown and of all objects if some are missing, and the number
+  /// of hidden columns. Nil if nothing is left out.
   func remark(shown: Int, of count: Int64?) -> StyledLine? {
     var clauses: [String] = []
     if let count, count > shown {
@@ -165,12 +165,12 @@ struct ObjectColumns: Sendable {
   }
 }
 
-/// The pages of a fetch as the one JSON text that they are parts of: `{"revision":…,"count":…,"objects":[…]}`.
+/// Joins the pages of a fetch into one JSON text: `{"revision":…,"count":…,"objects":[…]}`.
 struct PagedJSON: Sendable {
   private var isFirst = true
   private var isEmpty = true
 
-  /// What the next page adds to the text; the last page closes it, with a line end.
+  /// Returns the text of the next page. The last page closes the JSON, with a line break.
   mutating func text(for page: FetchPage) -> String {
     var text = ""
     if isFirst {
@@ -187,7 +187,7 @@ struct PagedJSON: Sendable {
     return text + "]" + (rest.isEmpty ? "" : "," + rest) + "}\n"
   }
 
-  /// The members that stand before the objects, as a server writes them; all others stand behind.
+  /// The members before the objects, in the order of a server. All others follow the objects.
   private static let head: Set<String> = ["revision", "count", "total", "failed"]
 
   private func members(of page: FetchPage, where isIncluded: (String) -> Bool) -> String {
@@ -202,14 +202,14 @@ struct FetchPage: Sendable {
   let objects: [Value]
   /// The revision whose state all pages of the fetch show.
   let revision: Int64
-  /// How many objects all pages have together; nil where the server does not say.
+  /// The number of objects on all pages, or nil if the server does not return it.
   let count: Int64?
-  /// The name of the next page; nil on the last.
+  /// The name of the next page, or nil on the last.
   let next: String?
-  /// All other members of the answer, in their order, `revision` and `count` among them.
+  /// All other members of the response, in their order, including `revision` and `count`.
   fileprivate let others: JSONObject
 
-  /// What a server answers; nil where it is no page.
+  /// Parses the response of a server. Nil if it is not a page.
   init?(_ response: ClientResponse) {
     guard var body = try? Value(json: response.body, depthLimit: ImportLimits.jsonDepth).asObject,
       let objects = body["objects"]?.asArray, let revision = body["revision"]?.asInteger
@@ -224,14 +224,14 @@ struct FetchPage: Sendable {
   }
 }
 
-/// All pages of a fetch, one after the other.
+/// Reads all pages of a fetch, one after the other.
 struct PagedFetch: Sendable {
   let client: Client
   /// The path of the first page, with its parameters.
   let path: String
 
-  /// Gives each page to `body` as it comes, whole pages of one revision. Throws a `Problem` with the code
-  /// `page-expired` where the state of the first page is no longer kept, and what `body` throws.
+  /// Passes each page to `body` as it arrives, all of one revision. Throws a `Problem` with the code `page-expired` if
+  /// the state of the first page is no longer kept, and what `body` throws.
   func forEach(_ body: (FetchPage) throws -> Void) async throws {
     var next: String?
     repeat {

@@ -2,25 +2,26 @@ import KeyValueModel
 import KeywayClient
 import OrderedCollections
 
-/// What `keyway watch` shows of a live query: its list, what the last event did to it, and how the stream is doing.
+/// The table that `keyway watch` shows for a live query: its rows, the changes of the last event, and the state of the
+/// stream.
 ///
-/// A value without terminal: events and notices go in, lines come out (`lines(for:)`).
+/// A value that needs no terminal: events and notices go in, lines come out (`lines(for:)`).
 struct LiveTable: Sendable {
-  /// The keys that were asked for; empty for all that the rows have.
+  /// The requested keys. Empty for all keys that the rows have.
   private let keys: [String]
   private var list = LiveList()
-  /// What the last event that changed rows did to them.
+  /// The marks of the rows that the last event with changes changed.
   private(set) var marks: [Reference: RowMark] = [:]
-  /// What it did in all.
+  /// A summary of the changes of that event.
   private var tally = ""
-  /// The id from which the stream can be resumed.
+  /// The event id from which the stream can resume.
   private(set) var cursor = ""
-  /// How the connection is, in a few words.
+  /// The state of the connection, in a few words.
   private var connection = "connecting"
 
   init(keys: [String] = []) { self.keys = keys }
 
-  /// Takes the next event of the stream.
+  /// Applies the next event of the stream.
   mutating func apply(_ event: ServerSentEvent) throws(LiveListError) {
     let content = try list.apply(event)
     cursor = event.id
@@ -38,7 +39,7 @@ struct LiveTable: Sendable {
     if list.isCurrent, event.event != "bye" { connection = "live" }
   }
 
-  /// Takes what happened to the connection.
+  /// Records a notice about the connection.
   mutating func note(_ notice: EventStreamNotice) {
     switch notice {
     case .opened: connection = "live"
@@ -65,17 +66,17 @@ struct LiveTable: Sendable {
 // MARK: Lines: a heading, as many rows as there is room for, and one about the stream
 
 extension LiveTable {
-  /// A line between the heading and the status: a section's heading, or a row.
+  /// A line between the heading and the status: the heading of a section, or a row.
   private enum Line {
     case section(Value, count: Int)
     case row(LiveRow)
   }
 
-  /// The narrowest table that is drawn.
+  /// The minimum width of a table.
   static let minimumColumns = 8
 
-  /// The lines that a terminal of this size shows: no more than it has, and none wider, but for one that is narrower
-  /// than `minimumColumns`.
+  /// Returns the lines for a terminal of this size: no more than it has, and none wider unless it is narrower than
+  /// `minimumColumns`.
   func lines(for size: TerminalSize) -> [StyledLine] {
     let size = TerminalSize(columns: max(size.columns, Self.minimumColumns), rows: size.rows)
     let capacity = max(0, size.rows - 2)
@@ -105,7 +106,7 @@ extension LiveTable {
     return Array(lines.prefix(max(0, size.rows - 1))) + [status(size, hidden: layout.hiddenCount)]
   }
 
-  /// The columns before a row that show what became of it.
+  /// The number of columns before a row, for its mark.
   private static let gutter = 2
 
   private func bodyLines(atMost count: Int) -> [Line] {
@@ -118,12 +119,12 @@ extension LiveTable {
     return lines
   }
 
-  /// `@ref`, and the keys that were asked for or that the rows have, in the order in which they come.
+  /// Returns `@ref` and the requested keys, or the keys of the rows in order of appearance.
   private func columnNames(of rows: [LiveRow]) -> [String] {
     var names = OrderedSet(keys)
     if keys.isEmpty {
       for row in rows { names.formUnion(row.value.members.keys) }
-      // It is the revision of the last event about the row, and so says less than the cursor.
+      // This is the revision of the last event about the row, which is less useful than the cursor.
       names.remove("@revision")
     }
     names.remove("@ref")
@@ -162,11 +163,11 @@ extension LiveTable {
   }
 }
 
-/// What the last event did to a row, as the table shows it.
+/// The mark in the table for the change of a row by the last event.
 enum RowMark: Hashable, Sendable {
   case inserted, movedUp, movedDown, updated
 
-  /// The mark of a change; a deletion leaves no row to mark.
+  /// Creates the mark of a change. Nil for a deletion, which leaves no row to mark.
   init?(_ change: LiveChange) {
     switch change.kind {
     case .insert: self = .inserted

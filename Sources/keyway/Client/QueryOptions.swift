@@ -1,7 +1,7 @@
 import ArgumentParser
 import KeywayClient
 
-/// What the commands that read the objects of an entity take: parameters of its URL.
+/// Options of the commands that read the objects of an entity: parameters of its URL.
 struct QueryOptions: ParsableArguments {
   @Option(help: "Of an entity: only the objects for which this expression holds.")
   var filter: String?
@@ -31,7 +31,7 @@ struct QueryOptions: ParsableArguments {
     if let limit, limit < 0 { throw ValidationError("--limit is at least 0") }
   }
 
-  /// The parameters, with their names; nil for those that are not given.
+  /// The parameters with their names. The value is nil if an option is not given.
   var parameters: [(name: String, value: String?)] {
     [
       ("filter", filter), ("sort", sort), ("limit", limit.map(String.init)), ("section", section), ("keys", keys),
@@ -39,16 +39,16 @@ struct QueryOptions: ParsableArguments {
     ]
   }
 
-  /// Throws where one of them is given and `resource`, at that path, is no entity.
+  /// Throws if one of the options is given and `resource`, at that path, is not an entity.
   func check(_ resource: String, path: String) throws {
     guard let name = parameters.first(where: { $0.value != nil })?.name, !Self.isEntity(path) else { return }
     throw ValidationError("--\(name) is for an entity, and \(resource) is none")
   }
 
-  /// Whether the path is that of the objects of an entity.
+  /// Returns true if the path is that of the objects of an entity.
   static func isEntity(_ path: String) -> Bool { objectPath(path).count == 1 }
 
-  /// The parts of a path under `/v1/objects`: entity, id and key path. None where it is the path of something else.
+  /// Returns the parts of a path under `/v1/objects`: entity, id and key path. Empty for any other path.
   static func objectPath(_ path: String) -> ArraySlice<Substring> {
     let path = path.prefix { $0 != "?" }
     return path.hasPrefix("/v1/objects/") ? path.split(separator: "/").dropFirst(2) : []
@@ -56,10 +56,10 @@ struct QueryOptions: ParsableArguments {
 }
 
 extension Client {
-  /// Says on standard error that a list of objects is asked for without a token, where the server tells its clients
-  /// apart by tokens: its rules may leave objects out then, and the list itself does not say so.
+  /// Reports on standard error that a list of objects is requested without a token from a server that identifies its
+  /// clients by tokens: its rules may then omit objects, which the list itself does not show.
   func remarkAnonymity() async {
-    // Only admins may ask this, and on a server without keys all clients are.
+    // Only admins may request this. On a server without keys, all clients are admins.
     guard isAnonymous, let answer = try? await request("GET", "/v1/access/revocations"), answer.status == 401 else {
       return
     }

@@ -3,7 +3,7 @@ import CommandSupport
 import KeyValueModel
 import KeywayClient
 
-/// `keyway set`: sets the value for a key path.
+/// Implements `keyway set`: sets the value for a key path.
 struct SetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set",
@@ -21,7 +21,7 @@ struct SetCommand: AsyncParsableCommand {
   @Argument(help: "The key path to set.")
   var keyPath: String
 
-  // As an array, because only that way the parser lets a negative number through, which looks like a flag to it.
+  // An array, because the parser accepts a negative number, which looks like a flag, only in one.
   @Argument(parsing: .allUnrecognized, help: ArgumentHelp("The value. \(TypedValue.help)"))
   var value: [String]
 
@@ -48,14 +48,14 @@ struct SetCommand: AsyncParsableCommand {
     StandardOutput.text(response.text)
   }
 
-  /// The text itself where it is JSON, else the text as a JSON string. Throws a `CommandFailure`.
+  /// Returns the text itself if it is JSON, else the text as a JSON string. Throws a `CommandFailure`.
   static func body(_ text: String) throws -> [UInt8] {
     let value = try TypedValue.value(text)
     return Array(value == .string(text) ? value.json.utf8 : text.utf8)
   }
 }
 
-/// `keyway create`: makes an object.
+/// Implements `keyway create`: creates an object.
 struct CreateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "create",
@@ -99,12 +99,12 @@ struct CreateCommand: AsyncParsableCommand {
     } catch let problem as Problem where isNamed && problem.status == 412 {
       throw CommandFailure("\(object) is there already; keyway patch changes it")
     }
-    // Who may not read what was written is only told where it is.
+    // A client that may not read the object gets its location only.
     StandardOutput.text(response.body.isEmpty ? (response.header("Location") ?? object) : response.text)
   }
 }
 
-/// `keyway patch`: changes some keys of an object.
+/// Implements `keyway patch`: changes some keys of an object.
 struct PatchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "patch",
@@ -144,7 +144,7 @@ struct PatchCommand: AsyncParsableCommand {
   }
 }
 
-/// `keyway delete`: deletes an object.
+/// Implements `keyway delete`: deletes an object.
 struct DeleteCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "delete",
@@ -169,12 +169,12 @@ struct DeleteCommand: AsyncParsableCommand {
   }
 }
 
-/// What every command that writes takes beside what it writes.
+/// Options of every command that writes.
 private struct WriteOptions: ParsableArguments {
   @Option(help: "The name that the events caused by this write carry.")
   var writer: String?
 
-  /// The header fields that say so.
+  /// The header fields for the option.
   var headers: [String: String] {
     var headers = ["Accept": "application/json"]
     headers["Keyway-Writer"] = writer
@@ -182,21 +182,21 @@ private struct WriteOptions: ParsableArguments {
   }
 }
 
-/// On which condition a command writes to what is there.
+/// The condition on which a command writes to an existing object.
 struct ConditionOptions: ParsableArguments {
   @Option(help: ArgumentHelp("Write only if what is written to still has this ETag.", valueName: "etag"))
   var ifMatch: String?
 
-  /// The header fields that say so.
+  /// The header fields for the option.
   var headers: [String: String] { ifMatch.map { ["If-Match": Self.entityTag($0)] } ?? [:] }
 
-  /// An entity tag with its quotation marks, which a shell likes to take away.
+  /// Returns an entity tag with its quotation marks, which a shell removes.
   static func entityTag(_ text: String) -> String {
     text == "*" || text.hasSuffix("\"") ? text : "\"\(text)\""
   }
 }
 
-/// How long an object is to last that a command writes.
+/// The lifetime of an object that a command writes.
 private struct LifetimeOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -204,13 +204,13 @@ private struct LifetimeOptions: ParsableArguments {
       valueName: "seconds, stream=NAME or none"))
   var lifetime: String?
 
-  /// The header fields that say so.
+  /// The header fields for the option.
   var headers: [String: String] { lifetime.map { ["Keyway-Lifetime": $0] } ?? [:] }
 }
 
-/// An object as an argument names it.
+/// The name of an object in an argument.
 private enum ObjectName {
-  /// The reference of `text`. Throws a `ValidationError` that says what it lacks.
+  /// Returns the reference of `text`. Throws a `ValidationError` that explains what is missing.
   static func reference(_ text: String) throws -> Reference {
     if let reference = Reference(text) { return reference }
     guard text.contains("/") else {

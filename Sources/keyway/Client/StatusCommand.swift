@@ -3,7 +3,7 @@ import CommandSupport
 import KeyValueModel
 import KeywayClient
 
-/// `keyway status`: how a server is.
+/// Implements `keyway status`: prints the status of a server.
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
@@ -28,10 +28,10 @@ struct StatusCommand: AsyncParsableCommand {
   }
 }
 
-/// What a server says of itself, as lines for people: a heading with its condition, and a line for each member, those
-/// of a member under its name. A member that this version does not know is a line like any other.
+/// Formats the status of a server as lines for people: a heading with its condition, and a line for each member.
+/// Members of a member are listed under its name. Members that this version does not know are shown like all others.
 enum StatusText {
-  /// The lines of an answer of `/v1/status` from that server.
+  /// Returns the lines for a response of `/v1/status` from this server.
   static func lines(_ status: JSONObject, server: String) -> [StyledLine] {
     let rows = rows(status, prefix: "").filter { !["version", "draining", "store.condition"].contains($0.name) }
     let width = rows.map { TerminalText.width($0.name) }.max() ?? 0
@@ -67,7 +67,7 @@ enum StatusText {
     return isBytes ? bytes(integer) : ImportSummary.grouped(Int(clamping: integer))
   }
 
-  /// A number of bytes in the largest unit of which there is at least one: `1.5 MiB`.
+  /// Returns a number of bytes in the largest unit of which there is at least one: `1.5 MiB`.
   static func bytes(_ count: Int64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
     guard count >= 1024 else { return "\(count) B" }

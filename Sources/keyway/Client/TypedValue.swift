@@ -2,13 +2,13 @@ import Foundation
 import KeyValueModel
 import KeywayClient
 
-/// A value as it is typed on a command line: JSON, or a text without quotation marks.
+/// A value on the command line: JSON, or a text without quotation marks.
 enum TypedValue {
-  /// The rule, for the help of commands.
+  /// The rule, for help texts.
   static let help = "A value is JSON; one that does not look like JSON is a text."
 
-  /// Returns the value of a text. Throws a `CommandFailure` for one that begins like JSON and is none: taken as a text,
-  /// `roles=[manager]` would be something else than was meant. `prefix` is what stands before it in the same argument.
+  /// Returns the value of a text. Throws a `CommandFailure` for one that begins like JSON and is invalid: taken as a
+  /// text, `roles=[manager]` would not be what was meant. `prefix` is the part before it in the same argument.
   static func value(_ text: String, after prefix: String = "") throws -> Value {
     do throws(JSONError) {
       return try Value(json: Array(text.utf8), depthLimit: ImportLimits.jsonDepth)
@@ -20,8 +20,8 @@ enum TypedValue {
     }
   }
 
-  /// Does what `body` does. Where the server refuses a value because its key wants a text, the error also says how a
-  /// text is typed. `typed` returns what was typed for a key, with what stands before it in the same argument.
+  /// Runs `body`. If the server refuses a value because its key requires a text, the error also explains how to type a
+  /// text. `typed` returns the text typed for a key, with the part before it in the same argument.
   static func explainingTexts<Result>(
     _ typed: (_ key: String?) -> (prefix: String, text: String)?, _ body: () async throws -> Result
   ) async throws -> Result {
@@ -33,19 +33,19 @@ enum TypedValue {
     }
   }
 
-  /// A text as JSON, in quotation marks for a shell.
+  /// Returns a text as JSON, quoted for a shell.
   private static func quoted(_ text: String) -> String {
     "'" + Value.string(text).json.replacing("'", with: #"'\''"#) + "'"
   }
 }
 
-/// What a command line says of the keys of an object, as the body of a request.
+/// Reads the keys of an object from the command line, as the body of a request.
 enum ObjectBody {
-  /// What `create` and `patch` take as their arguments behind the object.
+  /// The help of the arguments of `create` and `patch` after the object.
   static let help = "A JSON object, key=value several times, or - for JSON on standard input."
 
-  /// The body: of no words an object without keys, of one that begins as JSON that JSON, of others an object with a
-  /// key for each `key=value`. `read` gives standard input, for `-`. Throws a `CommandFailure`.
+  /// Returns the body: an object without keys for no words, the JSON of a word that begins like JSON, or an object with
+  /// a key for each `key=value`. `read` returns standard input, for `-`. Throws a `CommandFailure`.
   static func json(_ words: [String], read: () -> [UInt8] = standardInput) throws -> Value {
     if words == ["-"] { return try parsed(read(), "standard input") }
     if let first = words.first, first.hasPrefix("{") || first.hasPrefix("[") {
@@ -66,7 +66,7 @@ enum ObjectBody {
     return .object(object)
   }
 
-  /// Returns what was typed for a key as `key=value`; nil where it was not.
+  /// Returns the text typed for a key as `key=value`, or nil if there is none.
   static func typed(_ key: String?, in words: [String]) -> (prefix: String, text: String)? {
     guard let key, let word = words.first(where: { $0.hasPrefix(key + "=") }) else { return nil }
     return (key + "=", String(word.dropFirst(key.count + 1)))

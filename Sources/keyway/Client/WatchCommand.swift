@@ -6,7 +6,7 @@ import KeywayClient
 import Support
 import UnixSignals
 
-/// `keyway watch`: follows a resource until it is interrupted.
+/// Implements `keyway watch`: follows a resource until it is interrupted.
 struct WatchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch",
@@ -79,25 +79,25 @@ struct WatchCommand: AsyncParsableCommand {
     }
   }
 
-  /// The path of the stream with its query.
+  /// The path of the stream, with its query.
   var path: String {
-    // Only key paths have options: a live query would refuse them.
+    // Options are for key paths only: a live query would refuse them.
     ResourcePath.adding(
       query.parameters + [("options", isOfOneObject ? options : nil), ("context", context)],
       to: ResourcePath.path(resource, keyPath: keyPaths))
   }
 
-  /// Whether the stream is of an object or of key paths of one, and so ends with it.
+  /// True if the stream is of an object or its key paths, and so ends with the object.
   var isOfOneObject: Bool { objectPath.count > 1 }
 
-  /// Whether the stream is of the objects of an entity.
+  /// True if the stream is of the objects of an entity.
   private var isLiveQuery: Bool { objectPath.count == 1 }
 
   private var objectPath: ArraySlice<Substring> {
     QueryOptions.objectPath(ResourcePath.path(resource, keyPath: keyPaths))
   }
 
-  /// How the events are shown. A stream that goes on behind a cursor begins without rows, so there is no table of it.
+  /// The display of the events. A stream that resumes from a cursor begins without rows, so it has no table.
   private var display: any WatchDisplay {
     guard isLiveQuery, !json, since == nil, StandardOutput.isScreen else {
       return LineDisplay(isJSON: json, showsHeartbeats: heartbeats)
@@ -106,15 +106,15 @@ struct WatchCommand: AsyncParsableCommand {
   }
 }
 
-/// How `keyway watch` shows its events.
+/// A display of the events of `keyway watch`.
 private protocol WatchDisplay: Sendable {
-  /// Shows the next event. Throws what ends the command.
+  /// Shows the next event. Throws an error that ends the command.
   func show(_ event: ServerSentEvent) throws
-  /// Shows what happened to the connection; called from any thread.
+  /// Shows a notice about the connection. Called from any thread.
   func note(_ notice: EventStreamNotice)
-  /// Shows the same once more: the terminal has another size. Called from any thread.
+  /// Shows the same again, since the size of the terminal has changed. Called from any thread.
   func redraw()
-  /// Leaves the terminal as it was found; the last call.
+  /// Restores the terminal. This is the last call.
   func end()
 }
 
@@ -123,7 +123,7 @@ extension WatchDisplay {
   func end() {}
 }
 
-/// Events as lines on standard output, remarks about the connection on standard error.
+/// Shows events as lines on standard output, and remarks about the connection on standard error.
 private struct LineDisplay: WatchDisplay {
   var isJSON: Bool
   var showsHeartbeats: Bool
@@ -144,11 +144,11 @@ private struct LineDisplay: WatchDisplay {
   }
 }
 
-/// A live table on the terminal of standard output, drawn anew in its place after each event, and when the terminal
-/// gets another size.
+/// A live table on the terminal of standard output, redrawn in its place after each event, and when the size of the
+/// terminal changes.
 ///
-/// Mutable are the table and what of it stands on the terminal, both behind one lock, under which it is also drawn:
-/// events come from one task, notices from another, and sizes from a third.
+/// The table and its screen are mutable, behind one lock, which is held while they are drawn: events come from one
+/// task, notices from another, and sizes from a third.
 private final class TableDisplay: WatchDisplay {
   private struct State: Sendable {
     var table: LiveTable
@@ -187,7 +187,7 @@ private final class TableDisplay: WatchDisplay {
   }
 }
 
-/// What was written to a terminal, so that the next drawing goes over it: lines in, text with escape sequences out.
+/// The drawing on a terminal, which the next drawing overwrites: lines go in, text with escape sequences comes out.
 ///
 /// The table stays on the main screen, below what was there before, and is still there afterwards.
 struct TableScreen: Sendable {
@@ -195,7 +195,7 @@ struct TableScreen: Sendable {
     case before, drawn, over
   }
 
-  /// Whether marks have colours.
+  /// True if marks have colours.
   private let isColoured: Bool
   private var phase = Phase.before
   private var lineCount = 0
@@ -203,15 +203,15 @@ struct TableScreen: Sendable {
 
   init(isColoured: Bool) { self.isColoured = isColoured }
 
-  /// The text that puts these lines in the place of the last ones.
+  /// Returns the text that replaces the last lines with these.
   mutating func draw(_ lines: [StyledLine], size: TerminalSize) -> String {
     guard phase != .over else { return "" }
     var text = ""
     if phase == .before {
-      // No cursor, and no line goes on in the next one, whatever the terminal thinks of a character's width.
+      // Hides the cursor and disables line wrapping, whatever the terminal thinks of a character's width.
       text += "\u{1B}[?25l\u{1B}[?7l"
     } else if size != self.size {
-      // A terminal of another size has moved the lines about: begin on an empty screen.
+      // A terminal that changed its size has moved the lines: start on an empty screen.
       text += "\u{1B}[H\u{1B}[2J"
     } else {
       text += "\r"
@@ -224,7 +224,7 @@ struct TableScreen: Sendable {
     return text
   }
 
-  /// The text that leaves the terminal as it was found, with the table on it. Afterwards nothing is drawn.
+  /// Returns the text that restores the terminal, with the table on it. Nothing is drawn afterwards.
   mutating func end() -> String {
     defer { phase = .over }
     return phase == .drawn ? "\r\n\u{1B}[?7h\u{1B}[?25h" : ""

@@ -7,18 +7,18 @@ struct CSVFile {
   private var parser: CSVParser
   private var hasBegun = false
   private var waiting: ArraySlice<CSVRecord> = []
-  /// The mistake behind the records that wait.
+  /// The error after the waiting records.
   private var failure: ImportError?
   private var isAtEnd = false
 
-  /// The records of a file with this delimiter; nil is what the file says, or else a comma.
+  /// Reads the records of a file with this delimiter. Nil means the delimiter that the file names, or else a comma.
   init(_ file: InputFile, delimiter: UInt8? = nil) {
     self.file = file
     self.delimiter = delimiter
     parser = CSVParser(delimiter: delimiter ?? UInt8(ascii: ","))
   }
 
-  /// The next record; nil at the end. Throws what is wrong in the file behind the records before it.
+  /// Returns the next record, or nil at the end. Throws an error of the file after all records before it.
   mutating func next() throws(ImportError) -> CSVRecord? {
     while waiting.isEmpty, !isAtEnd {
       if let failure { throw failure }
@@ -40,7 +40,7 @@ struct CSVFile {
     return waiting.popFirst()
   }
 
-  /// The first piece behind the line that names the delimiter, if there is one.
+  /// Returns the first piece, after the line that names the delimiter if there is one.
   private mutating func firstPiece() throws(ImportError) -> [UInt8]? {
     hasBegun = true
     var start: [UInt8] = []
@@ -66,25 +66,26 @@ struct CSVRecord: Hashable, Sendable {
 struct CSVField: Hashable, Sendable {
   /// The text, without the quotation marks around it.
   var text: String
-  /// Whether it stood in quotation marks: `""` is an empty text, nothing at all is the absence of a value.
+  /// True if the field was in quotation marks: `""` is an empty text, an empty field without them is the absence of a
+  /// value.
   var isQuoted: Bool
 }
 
-/// A parser of CSV by RFC 4180 that takes a file in pieces and gives its records as they are complete.
+/// A parser of CSV by RFC 4180 that accepts a file in pieces and returns its records as they are complete.
 ///
-/// Our own: SwiftCSV 0.10 takes the whole text before the first row, gives no line numbers, and does not say whether a
-/// field was quoted, while an import runs in bounded memory, says where it stopped, and takes `""` for an empty text.
-/// Beyond the RFC it accepts a line feed alone as the end of a record and skips empty lines, and those
-/// of delimiters alone.
+/// A parser of our own: SwiftCSV 0.10 needs the whole text before the first row, has no line numbers, and does not tell
+/// whether a field was quoted, while an import runs in bounded memory, reports where it stopped, and treats `""` as an
+/// empty text. Beyond the RFC it accepts a line feed alone as the end of a record, and skips empty lines and lines of
+/// delimiters only.
 struct CSVParser: Sendable {
-  /// A record that is larger is a mistake, most likely a quotation mark that is never closed.
+  /// The maximum size of a record. A larger one is an error, most likely an unclosed quotation mark.
   private static let defaultMaximumRecordBytes = 1 << 20
 
   private enum State: Sendable {
     case fieldStart, unquoted, quoted, quoteInQuoted, afterCarriageReturn
   }
 
-  /// What cannot stand between fields, because it means something else.
+  /// The bytes that cannot be delimiters, because they have another meaning.
   static let reserved: Set<UInt8> = [UInt8(ascii: "\""), UInt8(ascii: "\r"), UInt8(ascii: "\n")]
 
   private let maximumRecordBytes: Int
@@ -97,8 +98,8 @@ struct CSVParser: Sendable {
   private var line: Int
   private var recordLine: Int
 
-  /// A parser of records whose fields are separated by `delimiter`, a byte of ASCII that is not `reserved`. `line` is
-  /// that of the first of them.
+  /// Creates a parser of records whose fields are separated by `delimiter`, an ASCII byte that is not `reserved`.
+  /// `line` is the line of the first record.
   init(
     maximumRecordBytes: Int = defaultMaximumRecordBytes, delimiter: UInt8 = UInt8(ascii: ","), line: Int = 1
   ) {
@@ -107,14 +108,14 @@ struct CSVParser: Sendable {
     self.maximumRecordBytes = maximumRecordBytes
   }
 
-  /// Appends the records that the next piece of the file completes. A field has to be UTF-8.
+  /// Appends the records that the next piece of the file completes. Fields must be UTF-8.
   mutating func parse(_ bytes: some Sequence<UInt8>, into records: inout [CSVRecord]) throws(ImportError) {
     for byte in bytes {
       try take(byte, into: &records)
     }
   }
 
-  /// Appends the last record, where the file ends without a line break.
+  /// Appends the last record if the file ends without a line break.
   mutating func finish(into records: inout [CSVRecord]) throws(ImportError) {
     switch state {
     case .quoted: throw ImportError(line: recordLine, reason: "a quotation mark is never closed")
@@ -184,7 +185,7 @@ struct CSVParser: Sendable {
 
   private mutating func endRecord(into records: inout [CSVRecord]) {
     endField()
-    // Spreadsheets write the delimiters of rows with nothing in them.
+    // Spreadsheets write the delimiters of empty rows.
     let isEmptyLine = fields.allSatisfy { $0 == CSVField(text: "", isQuoted: false) }
     if !isEmptyLine { records.append(CSVRecord(line: recordLine, fields: fields)) }
     fields = []

@@ -1,13 +1,14 @@
 import KeyValueModel
 import KeywayClient
 
-/// How the text of a column becomes a value, by what the schema says of its key.
+/// The conversion of a column's texts to values, by the type of its key in the schema.
 enum ColumnType: Hashable, Sendable {
   case string, integer, number, boolean, date, json
   /// The id of an object of that entity.
   case reference(entity: String)
 
-  /// By the JSON Schema of a property; nil for one that cannot be written. A type may be a name or a list with `null`.
+  /// Creates the type from the JSON Schema of a property. Nil for a read-only one. A type may be a name or a list with
+  /// `null`.
   init?(schema: JSONObject) {
     if schema["readOnly"] == .bool(true) { return nil }
     let type = schema["type"] ?? .null
@@ -25,8 +26,8 @@ enum ColumnType: Hashable, Sendable {
     }
   }
 
-  /// The value of a field, nil for one with nothing in it: the key is left out, so that its default holds. Throws where
-  /// the text is no value of this type, with the options that would read it.
+  /// Returns the value of a field. Nil for an empty field: the key is left out, so that its default applies. Throws if
+  /// the text is not a value of this type, with the options that would read it.
   func value(_ field: CSVField, _ rules: FieldRules) throws(InvalidCell) -> Value? {
     if rules.nulls.contains(field.text) { return nil }
     let text = trimmed(field.text)
@@ -60,12 +61,12 @@ enum ColumnType: Hashable, Sendable {
         throw InvalidCell(reason: error.reason, hint: rules.hint(for: text, as: self))
       }
     case .json:
-      // What the schema leaves open may be JSON, or plain text without quotation marks.
+      // A key without a type may have JSON, or plain text without quotation marks.
       return (try? Value(json: text)) ?? .string(text)
     }
   }
 
-  /// A text without the spaces around it, which mean nothing beside numbers, dates and truth values.
+  /// Returns a text without surrounding spaces, which are insignificant in numbers, dates and truth values.
   private func trimmed(_ text: String) -> String {
     switch self {
     case .string, .json, .reference: text
@@ -75,35 +76,35 @@ enum ColumnType: Hashable, Sendable {
   }
 }
 
-/// How the values of a file are written, as the options of an import say it.
+/// The notation of values in a file, from the options of an import.
 struct FieldRules: Hashable, Sendable {
-  /// The texts of fields that hold no value.
+  /// The texts of fields without a value.
   var nulls: Set<String> = []
   /// The texts for true, in lower case.
   var trueTexts: Set<String> = ["true"]
   /// The texts for false, in lower case.
   var falseTexts: Set<String> = ["false"]
-  /// The signs between the digits of numbers.
+  /// The separators in numbers.
   var numbers = DecimalText.Style()
-  /// The form of dates; nil for RFC 3339.
+  /// The format of dates, or nil for RFC 3339.
   var dateFormat: DateFormat?
 
   // MARK: What would have helped
 
-  /// The texts that files often have in place of nothing, in lower case.
+  /// The texts that files often have for an absent value, in lower case.
   private static let usualNulls: Set<String> = [
     "null", "\\n", "na", "n/a", "#n/a", "nan", "none", "nil", "-", "--", "?", "(null)",
   ]
   /// The texts that files often have for true and false, in lower case.
   private static let usualBooleans = [("1", "0"), ("t", "f"), ("yes", "no"), ("y", "n"), ("on", "off"), ("1.0", "0.0")]
-  /// Signs between digits that files often have, and the options that say so; the plainest first.
+  /// The separators that files often have in numbers, with the options for them, the simplest first.
   private static let usualNumbers: [(style: DecimalText.Style, options: String)] = [
     (.init(), "--decimal ."), (.init(point: ","), "--decimal ,"), (.init(thousands: ","), "--thousands ,"),
     (.init(point: ",", thousands: "."), "--decimal , --thousands ."), (.init(thousands: "'"), "--thousands \"'\""),
     (.init(thousands: " "), "--thousands ' '"), (.init(point: ",", thousands: " "), "--decimal , --thousands ' '"),
   ]
 
-  /// The options that read a text which a column of this type refuses; nil where none does.
+  /// Returns the options that read a text which a column of this type refuses, or nil if none do.
   func hint(for text: String, as type: ColumnType) -> String? {
     if Self.usualNulls.contains(text.lowercased()) { return "--null '\(text)' takes such fields for empty ones" }
     switch type {
@@ -121,7 +122,7 @@ struct FieldRules: Hashable, Sendable {
     }
   }
 
-  /// Each reading of a text as a number, with the plainest options for it: `1,234` may be 1.234 and 1234.
+  /// Returns each reading of a text as a number, with the simplest options for it: `1,234` may be 1.234 or 1234.
   private func numberHint(_ text: String, as type: ColumnType) -> String? {
     var readings: [String] = []
     var clauses: [String] = []
@@ -137,22 +138,22 @@ struct FieldRules: Hashable, Sendable {
   }
 }
 
-/// A decimal number as a file writes it: `-1234.50`, `5.0`, `1e3`, or with other signs between its digits.
+/// A decimal number as written in a file: `-1234.50`, `5.0`, `1e3`, or with other separators.
 struct DecimalText: Sendable {
-  /// The signs between digits.
+  /// The separators in numbers.
   struct Style: Hashable, Sendable {
-    /// The sign before the fraction.
+    /// The separator before the fraction.
     var point: Character = "."
-    /// The sign between groups of three digits; nil where there are none.
+    /// The separator between groups of three digits, or nil for none.
     var thousands: Character?
   }
 
   private let isNegative: Bool
-  /// The digits without zeros at either end; the number is that integer times ten to the `exponent`.
+  /// The digits without zeros at either end. The number is this integer times ten to the power of `exponent`.
   private let digits: Substring
   private let exponent: Int
 
-  /// Reads a text; nil where it is not a number in this style.
+  /// Parses a text. Nil if it is not a number in this style.
   init?(_ text: some StringProtocol, _ style: Style = Style()) {
     var rest = Substring(text)
     isNegative = rest.first == "-"
@@ -171,7 +172,7 @@ struct DecimalText: Sendable {
     guard !whole.isEmpty || !fraction.isEmpty else { return nil }
     var exponent = 0
     if rest.first == "e" || rest.first == "E" {
-      // So many digits of an exponent are beyond every double, and cannot overflow here.
+      // An exponent of this length exceeds every double, and cannot overflow here.
       guard rest.count <= 7, let given = Int(rest.dropFirst()) else { return nil }
       exponent = given
     } else if !rest.isEmpty {
@@ -187,13 +188,13 @@ struct DecimalText: Sendable {
     self.exponent = exponent
   }
 
-  /// The double next to it; nil beyond the largest ones.
+  /// The nearest double, or nil if it would be infinite.
   var number: Double? {
     let number = Double("\(isNegative ? "-" : "")\(digits.isEmpty ? "0" : digits)e\(exponent)")
     return number?.isFinite == true ? number : nil
   }
 
-  /// The integer that it is; nil where it is not whole, or not of 64 bits.
+  /// The integer, or nil if the number is not whole or exceeds 64 bits.
   var integer: Int64? {
     if digits.isEmpty { return 0 }
     // An integer of 64 bits has at most 19 digits.
@@ -202,9 +203,9 @@ struct DecimalText: Sendable {
   }
 }
 
-/// The ids that rows get.
+/// Makes the ids of rows.
 enum ImportID {
-  /// The id of a row: the texts of its id columns joined by `-`, spaces too as `-`.
+  /// Returns the id of a row: the texts of its id columns, joined with `-`. Spaces are replaced with `-` too.
   static func id(of parts: [String]) throws(InvalidCell) -> String {
     let id = parts.joined(separator: "-").replacing(" ", with: "-")
     if let wrong = id.unicodeScalars.first(where: { !isAllowed($0) }) {
@@ -229,12 +230,12 @@ enum ImportID {
   }
 }
 
-/// The texts that the ids of an import were made of, by which different texts with one id are found.
+/// The texts from which the ids of an import were made, to detect different texts with the same id.
 ///
-/// Spaces become `-` in an id, and columns are joined with it: only ids with a `-` more than those between the columns
-/// can be made of other texts too. Of those, the last are remembered.
+/// Spaces become `-` in an id, and columns are joined with it. So only an id with more `-` than those between its
+/// columns can have been made from other texts too. Only the last ones of these are remembered.
 struct KnownIDs: Sendable {
-  /// The bytes that an entry takes beside its texts, estimated.
+  /// The estimated size of an entry in bytes, without its texts.
   private static let entryBytes = 96
 
   private struct Source: Sendable {
@@ -242,20 +243,20 @@ struct KnownIDs: Sendable {
     let text: String
   }
 
-  /// The most bytes that half of what is remembered may take.
+  /// The maximum size in bytes of each half of the entries.
   private let capacity: Int
   private var recent: [String: Source] = [:]
   private var older: [String: Source] = [:]
   private var recentBytes = 0
 
-  /// None yet. `bytes` is about what is held at most.
+  /// Creates an empty instance. `bytes` is the approximate maximum size.
   init(bytes: Int = ImportLimits().heldBytes) { capacity = bytes / 2 }
 
-  /// Takes in the id of a line and the texts of its columns. Throws where an earlier line has the same id, made of
-  /// other texts.
+  /// Records the id of a line and the texts of its columns. Throws if an earlier line has the same id, made from other
+  /// texts.
   mutating func insert(_ id: String, of parts: [String], line: Int) throws(InvalidCell) {
     guard id.utf8.count(where: { $0 == UInt8(ascii: "-") }) >= parts.count else { return }
-    // No id has a comma.
+    // An id never contains a comma.
     let text = parts.joined(separator: ", ")
     if let earlier = recent[id] ?? older[id] {
       guard earlier.text != text else { return }

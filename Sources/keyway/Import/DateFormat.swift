@@ -1,17 +1,17 @@
 import Support
 
-/// A format of dates in the words of `strptime(3)`, of which each text is one date or none.
+/// A date format in the notation of `strptime(3)`. Each text is exactly one date in it, or none.
 ///
-/// The C library's own function does not serve: it reads a zone's name and forgets it, a week's number too, takes the
-/// 366th day of any year, begins anew at 1900 with a format that names no year, and has no fractions of a second.
+/// The C library's own function is not usable: it reads the name of a zone and ignores it, and a week number too,
+/// accepts the 366th day of any year, assumes 1900 for a format without a year, and has no fractions of a second.
 struct DateFormat: Hashable, Sendable {
-  /// What a directive reads; its directive in the format.
+  /// The part of a date that a directive reads. The raw value is the directive.
   private enum Field: Character, CaseIterable {
     case year = "Y", yearOfCentury = "y", month = "m", monthName = "b", day = "d", dayOfYear = "j", weekday = "a"
     case hour = "H", hourOfHalf = "I", half = "p", minute = "M", second = "S", fraction = "f", offset = "z"
     case seconds = "s", milliseconds = "Q"
 
-    /// How many digits it has at most, and at least; nil where it is no number.
+    /// The minimum and maximum number of digits, or nil if it is not a number.
     var digits: ClosedRange<Int>? {
       switch self {
       case .year: 4...4
@@ -31,13 +31,12 @@ struct DateFormat: Hashable, Sendable {
     case field(Field, hasAllDigits: Bool)
   }
 
-  /// The format as it was given.
+  /// The format as given.
   let format: String
   private let parts: [Part]
   private let fields: Set<Field>
 
-  /// Reads a format. Throws a mistake in it: a directive that cannot be read or is there twice, and what is missing for
-  /// a date.
+  /// Parses a format. Throws if a directive is not supported or appears twice, or if the format lacks a part of a date.
   init(_ format: String) throws(InvalidDateFormat) {
     self.format = format
     var parts: [Part] = []
@@ -57,7 +56,7 @@ struct DateFormat: Hashable, Sendable {
       guard parts.indices.contains(index), case .field(let field, _) = parts[index] else { return false }
       return field.digits != nil
     }
-    // Of numbers with nothing between them, all digits have to be there.
+    // Adjacent numbers must have all their digits.
     self.parts = parts.indices.map { index in
       guard case .field(let field, _) = parts[index] else { return parts[index] }
       return .field(field, hasAllDigits: isNumber(index - 1) || isNumber(index + 1))
@@ -84,7 +83,7 @@ struct DateFormat: Hashable, Sendable {
     "w": "is not read; %a reads the name of a day",
   ]
 
-  /// The letters of a format, and whether each is a directive.
+  /// Returns the characters of a format, each with true if it is a directive.
   private static func letters(_ format: String) throws(InvalidDateFormat) -> [(isDirective: Bool, letter: Character)] {
     var result: [(isDirective: Bool, letter: Character)] = []
     var rest = format[...]
@@ -93,7 +92,7 @@ struct DateFormat: Hashable, Sendable {
         result.append((false, letter))
         continue
       }
-      // How strftime pads a number is nothing to its reader.
+      // The padding flags of strftime have no meaning for reading.
       rest = rest.drop { "-_0^#".contains($0) }
       guard let directive = rest.popFirst() else { throw InvalidDateFormat(description: "it ends with %") }
       if let shorthand = shorthands[directive] {
@@ -110,7 +109,7 @@ struct DateFormat: Hashable, Sendable {
   }
 
   private static func check(_ fields: Set<Field>) throws(InvalidDateFormat) {
-    /// Throws unless one of these fields is there, and one alone.
+    /// Throws unless the format has exactly one of these fields.
     func one(_ what: String, of choices: Set<Field>) throws(InvalidDateFormat) {
       let count = fields.intersection(choices).count
       if count == 0 { throw InvalidDateFormat(description: "it names no \(what)") }
@@ -147,8 +146,9 @@ struct DateFormat: Hashable, Sendable {
 
   // MARK: Reading a date
 
-  /// The text as `YYYY-MM-DD`, or as `YYYY-MM-DDThh:mm:ssZ` where the format has a time; without `%z` in the format, it
-  /// is taken for UTC. Throws where it is not a date of this format, or no day or time that exists.
+  /// Returns the text as `YYYY-MM-DD`, or as `YYYY-MM-DDThh:mm:ssZ` if the format has a time. Without `%z` in the
+  /// format, the time is in UTC. Throws if the text is not a date of this format, or is a day or time that does not
+  /// exist.
   func date(_ text: String) throws(InvalidCell) -> String {
     var reader = DateReader(text)
     var values: [Field: Int] = [:]
@@ -191,7 +191,7 @@ struct DateFormat: Hashable, Sendable {
     return isNegative ? number.map { -$0 } : number
   }
 
-  /// The date of what was read.
+  /// Returns the date of the values that were read.
   private static func text(
     _ values: [Field: Int], fraction: String, of text: String
   ) throws(InvalidCell) -> String {
@@ -225,7 +225,7 @@ struct DateFormat: Hashable, Sendable {
   }
 
   private static func day(_ values: [Field: Int]) -> CivilDate? {
-    // As POSIX has it, 69 to 99 are of the last century.
+    // As in POSIX, 69 to 99 are years of the last century.
     guard let year = values[.year] ?? values[.yearOfCentury].map({ $0 < 69 ? 2_000 + $0 : 1_900 + $0 }) else {
       return nil
     }
@@ -246,18 +246,19 @@ struct DateFormat: Hashable, Sendable {
   }
 }
 
-/// A mistake in a format of dates.
+/// An error in a date format.
 struct InvalidDateFormat: Error, Hashable, CustomStringConvertible {
   let description: String
 }
 
-/// Takes the parts of a date off the front of its text; each is nil, or false, where something else stands there.
+/// Reads the parts of a date from the front of its text. Each method returns nil or false if the text has something
+/// else there.
 private struct DateReader {
   static let months = [
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
   ]
-  /// From Sunday.
+  /// The weekdays, from Sunday.
   static let weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 
   private var rest: Substring
@@ -276,7 +277,7 @@ private struct DateReader {
     return true
   }
 
-  /// So many digits of ASCII, as many as there are.
+  /// Reads as many ASCII digits as there are, up to the maximum. Nil if there are fewer than the minimum.
   mutating func digits(_ count: ClosedRange<Int>) -> String? {
     let digits = rest.prefix(count.upperBound).prefix { $0.isASCII && $0.isNumber }
     guard digits.count >= count.lowerBound else { return nil }
@@ -284,7 +285,7 @@ private struct DateReader {
     return String(digits)
   }
 
-  /// The place of a name in a list; it may be cut to three letters, in either case.
+  /// Reads a name, and returns its index in a list. The name may be shortened to three letters, and in either case.
   mutating func name(_ names: [String]) -> Int? {
     let text = rest.lowercased()
     for length in [Int.max, 3] {
@@ -295,7 +296,7 @@ private struct DateReader {
     return nil
   }
 
-  /// The seconds that clocks are ahead of UTC: `Z`, `+01`, `+0130`, `+01:30`.
+  /// Reads an offset from UTC, and returns its seconds: `Z`, `+01`, `+0130`, `+01:30`.
   mutating func offset() -> Int? {
     skipSpaces()
     if take("Z") || take("z") { return 0 }
@@ -308,12 +309,12 @@ private struct DateReader {
   }
 }
 
-/// Dates of RFC 3339 as other programs write them.
+/// Reads dates of RFC 3339 as other programs write them.
 enum DateText {
-  /// The text as a date of RFC 3339; nil where it is none, nor one that only lacks a letter of it.
+  /// Returns the text as a date of RFC 3339. Nil if it is neither such a date nor one in a slightly different notation.
   ///
-  /// A space may stand for `T`, as PostgreSQL and PocketBase write it, and the offset may be `+00`, `+0000` or `UTC`.
-  /// Without an offset, it is not known which moment is meant.
+  /// A space may replace `T`, as in PostgreSQL and PocketBase, and the offset may be `+00`, `+0000` or `UTC`. Without
+  /// an offset, the moment is unknown.
   static func rfc3339(_ text: String) -> String? {
     if RFC3339.isDate(text) { return text }
     let pattern = /(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d+))? ?(?:(Z|UTC|GMT)|([+-]\d\d)(?::?(\d\d))?)/
@@ -323,7 +324,7 @@ enum DateText {
     return RFC3339.isDate(date) ? date : nil
   }
 
-  /// Formats in which files often have their dates.
+  /// The formats of dates that are frequent in files.
   private static let usual = formats([
     "%b %d %Y", "%b %d, %Y", "%d %b %Y", "%d-%b-%Y", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y",
     "%d/%m/%y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S.%f",
@@ -331,13 +332,13 @@ enum DateText {
     "%d/%m/%Y %H:%M", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S",
     "%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y", "%d/%b/%Y:%H:%M:%S %z",
   ])
-  /// Those of numbers, by how many digits they have in our time: any number is so many seconds.
+  /// The formats of moments as numbers, by their number of digits at present, since any number is a number of seconds.
   private static let moments = [10: formats(["%s"]), 13: formats(["%Q"])]
 
   private static func formats(_ formats: [String]) -> [DateFormat] { formats.compactMap { try? DateFormat($0) } }
 
-  /// Each reading of a text as a date, with the format for it: `01/02/2000` may be of January and of February. Nil for
-  /// a text that none of the usual formats reads.
+  /// Returns each reading of a text as a date, with the format for it: `01/02/2000` may be in January or in February.
+  /// Nil if none of the usual formats reads the text.
   static func suggestion(for text: String) -> String? {
     var dates: [String] = []
     var clauses: [String] = []

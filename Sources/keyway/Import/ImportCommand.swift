@@ -4,7 +4,8 @@ import KeyValueModel
 import KeywayClient
 import KeywayServer
 
-/// `keyway import`: a CSV file, row by row, into objects of one entity, or JSON lines into objects of any.
+/// Implements `keyway import`: imports a CSV file, row by row, into objects of one entity, or JSON lines into objects
+/// of any.
 struct ImportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
@@ -115,10 +116,11 @@ struct ImportCommand: AsyncParsableCommand {
     guard tally.refused.count == 0 else { throw CommandFailure(tally.refused.text(file: input.name)) }
   }
 
-  /// The records of a file.
+  /// Returns the records of a file.
   func table(in input: InputFile) -> CSVFile { CSVFile(input, delimiter: csv.delimiterByte) }
 
-  /// How the rows below a header become objects of an entity with this JSON Schema. Throws with the header's line.
+  /// Returns the plan to make objects of an entity with this JSON Schema from the rows below a header. Throws with the
+  /// line of the header.
   func plan(for header: CSVRecord, schema: JSONObject) throws(ImportError) -> ImportPlan {
     try InvalidCell.located(line: header.line) { () throws(InvalidCell) in
       try ImportPlan(
@@ -130,7 +132,7 @@ struct ImportCommand: AsyncParsableCommand {
   private func importJSONLines(_ input: InputFile) async throws {
     let client = try options.client(connections: ImportLimits.connections)
     let reader = lineReader(try await .fetch(client))
-    // On an empty server, no object has to be looked for.
+    // On an empty server, no object has to be looked up.
     let response = try await client.send("GET", "/v1/status")
     let status = try? Value(json: response.body).asObject
     let isEmpty = status?["objects"] == .integer(0)
@@ -140,15 +142,15 @@ struct ImportCommand: AsyncParsableCommand {
     try await report(size: input.size) { progress in try await importer.run(&lines, progress: progress) }
   }
 
-  /// How the lines of a file become objects of a schema.
+  /// Returns the reader that makes objects of a schema from the lines of a file.
   func lineReader(_ schema: ImportSchema) -> ObjectLineReader {
     ObjectLineReader(
       schema: schema, entity: entity, idPaths: idColumns, renames: fields.renames, references: fields.references,
       rules: fields.rules)
   }
 
-  /// Runs an import and prints what it did; on a terminal with a bar that is gone at the end, however it ends. Without
-  /// a size there is no bar.
+  /// Runs an import and prints its result. On a terminal, a progress bar is shown and removed at the end, however the
+  /// import ends. Without a size there is no bar.
   @discardableResult
   private func report(
     size: Int?, _ body: (_ progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally
@@ -169,26 +171,26 @@ struct ImportCommand: AsyncParsableCommand {
   }
 }
 
-/// How the file of an import is written.
+/// The format of an imported file.
 enum ImportFormat: String, Hashable, Sendable, CaseIterable, ExpressibleByArgument {
   /// A table of one entity's objects (RFC 4180).
   case csv
-  /// One JSON object a line.
+  /// One JSON object per line.
   case jsonl
 
-  /// What the name of a file says: JSON lines by their extension, else CSV.
+  /// Derives the format from the name of a file: JSON lines by the extension, else CSV.
   init(file: String) {
     let name = file.lowercased()
     self = name.hasSuffix(".jsonl") || name.hasSuffix(".ndjson") ? .jsonl : .csv
   }
 }
 
-/// What an import does with an object that is there already: it stops, replaces all that the object holds, or skips it.
+/// The action of an import for an existing object: to stop, to replace everything in the object, or to skip it.
 enum ConflictRule: String, Hashable, Sendable, CaseIterable, ExpressibleByArgument {
   case fail, replace, skip
 }
 
-/// How the columns or members of a file, and their values, are taken.
+/// Options for the columns or members of a file, and for their values.
 private struct FieldOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -233,13 +235,13 @@ private struct FieldOptions: ParsableArguments {
     transform: { try DateFormat($0) })
   var dateFormat: DateFormat?
 
-  /// The keys of renamed columns; of a column that comes twice, the last holds.
+  /// The keys of renamed columns. For a column that appears twice, the last one applies.
   var renames: [String: String] { Self.pairs(map) }
 
-  /// The entities of columns with ids; of a column that comes twice, the last holds.
+  /// The entities of columns with ids. For a column that appears twice, the last one applies.
   var references: [String: String] { Self.pairs(reference) }
 
-  /// How the values are written.
+  /// The notation of the values.
   var rules: FieldRules {
     var rules = FieldRules()
     rules.nulls = Set(null)
@@ -280,7 +282,7 @@ private struct FieldOptions: ParsableArguments {
   }
 }
 
-/// What only an import of CSV takes.
+/// Options for CSV files only.
 private struct CSVOptions: ParsableArguments {
   static let names = "--delimiter, --keep-going and --concurrency"
   private static let defaultConcurrency = 8
@@ -297,10 +299,10 @@ private struct CSVOptions: ParsableArguments {
   @Option(help: "How many rows are written at a time.")
   var concurrency = defaultConcurrency
 
-  /// True if all of them are the defaults.
+  /// True if all options have their defaults.
   var isUnused: Bool { delimiter == nil && !keepGoing && concurrency == Self.defaultConcurrency }
 
-  /// The byte between two fields; nil is what the file says.
+  /// The delimiter between fields. Nil means the one that the file names.
   var delimiterByte: UInt8? { delimiter == "tab" ? UInt8(ascii: "\t") : delimiter?.utf8.first }
 
   func validate() throws {
@@ -313,7 +315,7 @@ private struct CSVOptions: ParsableArguments {
   }
 }
 
-/// What only an import of JSON lines takes: the bounds of what it holds and sends.
+/// Options for JSON lines only: limits of what an import holds and sends.
 private struct JSONLinesOptions: ParsableArguments {
   static let names = "--batch, --batch-bytes, --held-references and --held-bytes"
 
@@ -330,7 +332,7 @@ private struct JSONLinesOptions: ParsableArguments {
   @Option(help: ArgumentHelp("How many bytes of objects may wait for others that they need.", valueName: "bytes"))
   var heldBytes = ImportLimits().heldBytes
 
-  /// Whether all of them are the defaults.
+  /// True if all options have their defaults.
   var isUnused: Bool { limits == ImportLimits() }
 
   var limits: ImportLimits {
@@ -351,24 +353,26 @@ private struct JSONLinesOptions: ParsableArguments {
   }
 }
 
-/// What an import of JSON lines holds in memory and sends at once.
+/// Limits of what an import of JSON lines holds in memory and sends at once.
 struct ImportLimits: Hashable, Sendable {
   static let lineBytes = 16 << 20
-  /// The levels of JSON that are read: more than the server takes in a value, so that it is the server that refuses.
+  /// The maximum number of JSON levels that are read: more than the server accepts in a value, so that the server
+  /// refuses it.
   static let jsonDepth = 128
-  /// The most operations of one transaction: what a server takes by default.
+  /// The maximum number of operations of one transaction: the server's default.
   static let operations = RequestLimits().transactionOperations
-  /// How many references are remembered as known to be there, twice over: what is forgotten is asked for again.
+  /// Half of the maximum number of references that are known to exist. Forgotten ones are looked up again.
   static let knownReferences = 100_000
-  /// How many questions are asked at a time.
+  /// The number of simultaneous requests.
   static let connections = 8
 
-  /// The most lines of a batch: `--batch`.
+  /// The maximum number of lines of a batch: `--batch`.
   var batchRows = 1024
-  /// The most bytes of a transaction, which has to stay below the server's `request.bodyBytes`: `--batch-bytes`.
+  /// The maximum number of bytes of a transaction, which must be less than the server's `request.bodyBytes`:
+  /// `--batch-bytes`.
   var batchBytes = 1_000_000
-  /// The most references that wait for objects further down: `--held-references`.
+  /// The maximum number of references that wait for objects further down: `--held-references`.
   var heldReferences = 1_000_000
-  /// The most bytes of lines whose objects cannot be made before objects further down: `--held-bytes`.
+  /// The maximum number of bytes of lines whose objects cannot be created before objects further down: `--held-bytes`.
   var heldBytes = 256 << 20
 }

@@ -1,12 +1,12 @@
 import KeyValueModel
 import OrderedCollections
 
-/// Puts the objects of a file into an order in which nothing is named before it is there.
+/// Orders the objects of a file so that no object is named before it exists.
 ///
 /// Mutable only in `plan`, which is called once for each batch, from one task. What a batch cannot do yet waits: an
-/// object for those that it cannot be made without, a relationship for its own object and all that it names. A to-many
-/// is set as a whole when all its members are there, which leaves it in the order of the line whatever came before.
-/// It knows of the server only what its callers give.
+/// object waits for those that it requires, a relationship for its own object and all that it names. A to-many is set
+/// as a whole when all its members exist, which leaves it in the order of the line whatever came before. It knows of
+/// the server only what its callers pass.
 struct ImportPlanner: Sendable {
   private let limits: ImportLimits
   private var rows = DependencyQueue<Reference, ObjectLine>()
@@ -19,13 +19,13 @@ struct ImportPlanner: Sendable {
 
   var heldReferences: Int { rows.weight + links.weight }
 
-  /// Whether an object is known not to be there: it waits itself, or others wait for it.
+  /// Returns true if an object is known not to exist: it waits itself, or others wait for it.
   func isAbsent(_ reference: Reference) -> Bool {
     rows.item(reference) != nil || rows.isAwaited(reference) || links.isAwaited(reference)
   }
 
-  /// What to do for the next objects of the file, no two of one name. `present` has those of the objects that they name
-  /// that are there already. Throws with the line that cannot be planned; then there is nothing more to plan.
+  /// Returns the operations for the next objects of the file, no two of one reference. `present` has the existing ones
+  /// among the objects that they name. Throws with the line that cannot be planned. Nothing more can be planned then.
   mutating func plan(_ batch: [ObjectLine], present: Set<Reference>) throws(ImportError) -> [PlannedOperation] {
     var plan = Plan(present: present)
     for row in batch {
@@ -34,7 +34,7 @@ struct ImportPlanner: Sendable {
           line: row.line,
           reason: "\(row.reference) is in line \(earlier.line) too, where it waits for what it names")
       }
-      // What an earlier line said of the object holds no longer.
+      // This line replaces the relationships of an earlier line for the object.
       for key in row.values.members.keys + row.links.map(\.key) {
         links.remove(ImportLink.Name(owner: row.reference, key: key))
       }
@@ -50,12 +50,12 @@ struct ImportPlanner: Sendable {
     return plan.operations + LinkOperations.operations(plan.links)
   }
 
-  /// What is still held at the end of the file: throws the first line that names what never came.
+  /// Checks what is still held at the end of the file. Throws with the first line that names an object that never came.
   func finish() throws(ImportError) {
     let held = rows.items.flatMap { row in row.links.filter(\.isRequired).map { ($0, rows.missing(row.reference)) } }
     let named = held + links.items.map { ($0, links.missing($0.name)) }
     let mistakes = named.compactMap { link, missing -> ImportError? in
-      // An object that waits itself is in the file; what it waits for is the mistake.
+      // An object that waits itself is in the file: the error is in what it waits for.
       guard let target = link.targets.first(where: { missing.contains($0) && rows.item($0) == nil }) else { return nil }
       return ImportError(
         line: link.line, reason: "\(link.key) names \(target), which is neither in the file nor on the server")
@@ -65,15 +65,15 @@ struct ImportPlanner: Sendable {
 
   // MARK: Making and holding
 
-  /// A batch's plan in the making.
+  /// The plan of a batch, while it is made.
   private struct Plan {
     let present: Set<Reference>
     var made: Set<Reference> = []
     var operations: [PlannedOperation] = []
-    /// The relationships that can be set once all of `operations` are done.
+    /// The relationships to set after all of `operations`.
     var links: [ImportLink] = []
 
-    /// What these relationships name that is not there, the object itself left out.
+    /// Returns the objects that these relationships name and that do not exist, without their own object.
     func missing(_ links: [ImportLink]) -> Set<Reference> {
       var missing: Set<Reference> = []
       for link in links {
@@ -84,14 +84,14 @@ struct ImportPlanner: Sendable {
       return missing
     }
 
-    /// Whether an object can be made with this relationship. What names objects of the same plan is set after all of
-    /// them are made, in the order of the lines: a to-one appends to the other side.
+    /// Returns true if an object can be created with this relationship. A relationship to objects of the same plan is
+    /// set after all of them are created, in the order of the lines, since a to-one appends to the other side.
     func isCreated(with link: ImportLink) -> Bool {
       link.isRequired || link.targets.allSatisfy { $0 == link.owner || present.contains($0) }
     }
   }
 
-  /// Makes an object, and those that waited for it and for nothing else, in the order of their lines.
+  /// Creates an object, and those that waited only for it, in the order of their lines.
   private mutating func make(_ row: ObjectLine, _ plan: inout Plan) {
     let later = row.replaces ? row.links : row.links.filter { !plan.isCreated(with: $0) }
     var ready = [(row: row, wasHeld: false)]
@@ -115,11 +115,11 @@ struct ImportPlanner: Sendable {
 
     var values = row.values
     if row.replaces {
-      // A patch would merge documents, so they are set.
+      // Documents are set, since a patch would merge them.
       return [operation(.patch(values))] + row.documents.members.map { operation(.set(key: $0, $1)) }
     }
     for (name, value) in row.documents.members { values[name] = value }
-    // Of an object that was held, everything but what it cannot be made without is among the links that were held.
+    // The relationships of a held object, except the required ones, are among the held links.
     for link in row.links where link.isRequired || (!wasHeld && plan.isCreated(with: link)) {
       values[link.key] = link.value
     }
@@ -134,7 +134,7 @@ struct ImportPlanner: Sendable {
     }
   }
 
-  /// Lets an object wait, and all that it names besides for the object too.
+  /// Holds an object. Its other relationships wait for the object too.
   private mutating func hold(_ row: ObjectLine, _ missing: Set<Reference>, _ plan: Plan) {
     rows.add(row, named: row.reference, weight: row.links.count { $0.isRequired }, missing: missing)
     heldBytes += row.bytes
@@ -162,7 +162,7 @@ struct ImportPlanner: Sendable {
     }
   }
 
-  /// Looks for a circle of objects none of which can be made first. The last of them is in the batch.
+  /// Throws if there is a circle of objects of which none can be created first. The last of them is in the batch.
   private func checkCircles(_ batch: [ObjectLine]) throws(ImportError) {
     var seen: Set<Reference> = []
     for row in batch where rows.item(row.reference) != nil && !seen.contains(row.reference) {
@@ -201,7 +201,7 @@ struct ImportPlanner: Sendable {
   }
 }
 
-/// Things that wait until objects are there. Each is given out once: when the last object that it waits for has come.
+/// Items that wait for objects. Each is returned once, when the last object that it waits for has arrived.
 private struct DependencyQueue<Name: Hashable & Sendable, Item: Sendable>: Sendable {
   private struct Entry: Sendable {
     let item: Item
@@ -210,23 +210,23 @@ private struct DependencyQueue<Name: Hashable & Sendable, Item: Sendable>: Senda
   }
 
   private var entries: [Name: Entry] = [:]
-  /// By what they wait for, in the order in which they came; may name what has left.
+  /// The names of items by the object that they wait for, in the order of arrival. May include removed items.
   private var names: [Reference: [Name]] = [:]
-  /// The sum of what everything weighs that waits.
+  /// The total weight of the waiting items.
   private(set) var weight = 0
 
-  /// Everything that waits, in no order.
+  /// The waiting items, in no order.
   var items: some Sequence<Item> { entries.values.lazy.map(\.item) }
 
   func item(_ name: Name) -> Item? { entries[name]?.item }
 
-  /// What something still waits for.
+  /// Returns the objects that an item still waits for.
   func missing(_ name: Name) -> Set<Reference> { entries[name]?.missing ?? [] }
 
-  /// Whether an item waits for an object, which is therefore not there.
+  /// Returns true if an item waits for an object, which therefore does not exist.
   func isAwaited(_ reference: Reference) -> Bool { names[reference] != nil }
 
-  /// Lets something wait for at least one object, in place of what waited under the name.
+  /// Adds an item that waits for at least one object. It replaces the item with the same name.
   mutating func add(_ item: Item, named name: Name, weight: Int, missing: Set<Reference>) {
     remove(name)
     entries[name] = Entry(item: item, weight: weight, missing: missing)
@@ -234,13 +234,13 @@ private struct DependencyQueue<Name: Hashable & Sendable, Item: Sendable>: Senda
     for reference in missing { names[reference, default: []].append(name) }
   }
 
-  /// Takes away what waits under a name.
+  /// Removes the item with a name.
   mutating func remove(_ name: Name) {
     guard let entry = entries.removeValue(forKey: name) else { return }
     weight -= entry.weight
   }
 
-  /// An object is there: gives what waited for nothing else.
+  /// Records that an object exists. Returns the items that waited for nothing else.
   mutating func arrive(_ reference: Reference) -> [Item] {
     var released: [Item] = []
     for name in names.removeValue(forKey: reference) ?? [] {
@@ -254,7 +254,7 @@ private struct DependencyQueue<Name: Hashable & Sendable, Item: Sendable>: Senda
   }
 }
 
-/// The operations that set relationships, all of whose objects are there.
+/// Makes the operations that set relationships between existing objects.
 private enum LinkOperations {
   private struct Assertion: Hashable {
     let object: Reference
@@ -262,13 +262,13 @@ private enum LinkOperations {
     let target: Reference
   }
 
-  /// In the order of the lines. A to-one that the other side says too is left out: a to-many says it with the order of
-  /// its members, and of two to-ones the first is enough.
+  /// Returns the operations in the order of the lines. A to-one that the other side sets too is omitted: a to-many sets
+  /// it with the order of its members, and of two to-ones the first is enough.
   static func operations(_ links: [ImportLink]) -> [PlannedOperation] {
     var said: Set<Assertion> = []
     for link in links where link.isToMany { said.formUnion(inverses(of: link)) }
     var operations: [PlannedOperation] = []
-    // Several of one line stay in the order in which they came.
+    // Links of one line stay in their order.
     for (_, link) in links.enumerated().sorted(by: { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }) {
       if !link.isToMany, let target = link.targets.first {
         if said.contains(Assertion(object: link.owner, key: link.key, target: target)) { continue }
@@ -296,16 +296,16 @@ struct PlannedOperation: Hashable, Sendable {
   var line: Int
   var object: Reference
   var kind: Kind
-  /// How many seconds the object is to last, of what makes or patches it; nil says nothing of it.
+  /// The lifetime of the object in seconds, if the operation creates or patches it. Nil leaves it out.
   var lifetime: Int64?
 
-  /// Whether it is the first of those that a line becomes: the object is there after it.
+  /// True if this is the first operation of a line: the object exists after it.
   var isRow: Bool {
     if case .set = kind { return false }
     return true
   }
 
-  /// As the server takes it.
+  /// The operation as JSON for the server.
   var json: Value {
     var members: JSONObject = ["object": .reference(object)]
     switch kind {
@@ -327,8 +327,8 @@ struct TransactionBody: Sendable {
   private(set) var operations: [PlannedOperation] = []
   private(set) var bytes = head
 
-  /// The bodies of so many operations: one, or more where they would be over a limit. Their order is kept, so each is
-  /// right by itself. An operation that is over `maximumBytes` alone goes alone.
+  /// Returns the bodies of operations: one, or more if they would exceed a limit. The order of operations is kept, so
+  /// each body is valid by itself. An operation larger than `maximumBytes` gets a body of its own.
   static func bodies(
     of operations: [PlannedOperation], maximumBytes: Int, maximumOperations: Int = ImportLimits.operations
   ) -> [TransactionBody] {

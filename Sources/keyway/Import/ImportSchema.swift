@@ -2,12 +2,12 @@ import KeyValueModel
 import KeywayClient
 import OrderedCollections
 
-/// What an import and an export have to know of the server's schema.
+/// The part of the server's schema that imports and exports need.
 struct ImportSchema: Sendable {
   /// The keys of each entity by name, both in the order of the schema.
   let entities: OrderedDictionary<String, OrderedDictionary<String, ImportKey>>
 
-  /// From the response to `GET /v1/entities`; nil where it is something else.
+  /// Parses the response to `GET /v1/entities`. Nil if it is something else.
   init?(document: Value?) {
     guard let definitions = document?.asObject?["$defs"]?.asObject else { return nil }
     var entities: OrderedDictionary<String, OrderedDictionary<String, ImportKey>> = [:]
@@ -18,7 +18,7 @@ struct ImportSchema: Sendable {
     self.entities = entities
   }
 
-  /// The keys that the properties of an entity's JSON Schema describe.
+  /// Returns the keys that the properties of an entity's JSON Schema describe.
   static func keys(in properties: JSONObject) -> OrderedDictionary<String, ImportKey> {
     var keys: OrderedDictionary<String, ImportKey> = [:]
     for case (let key, .object(let property)) in properties.members where !key.hasPrefix("@") {
@@ -27,7 +27,7 @@ struct ImportSchema: Sendable {
     return keys
   }
 
-  /// Asks a server for its schema.
+  /// Fetches the schema of a server.
   static func fetch(_ client: Client) async throws -> ImportSchema {
     let response = try await client.send("GET", "/v1/entities", headers: ["Accept": "application/json"])
     let document = try? Value(json: response.body, depthLimit: ImportLimits.jsonDepth)
@@ -37,8 +37,8 @@ struct ImportSchema: Sendable {
     return schema
   }
 
-  /// What a line leaves out, as a replacement sets it: each key's default. A relationship with an inverse is left to
-  /// its other side.
+  /// Returns the keys that a line leaves out, with their defaults, as a replacement sets them. A relationship with an
+  /// inverse is left to its other side.
   func missing(from row: ObjectLine) -> (values: JSONObject, documents: JSONObject) {
     var values = JSONObject()
     var documents = JSONObject()
@@ -57,30 +57,31 @@ struct ImportSchema: Sendable {
   }
 }
 
-/// What an import has to know of a key, from its JSON Schema.
+/// The part of a key's JSON Schema that an import needs.
 struct ImportKey: Hashable, Sendable {
-  /// What a line may give for it.
+  /// The kind of value that a line may have for it.
   enum Kind: Hashable, Sendable {
-    /// A value; a to-many of values is one too.
+    /// A value, or a to-many of values.
     case value
     /// Any JSON value, which a merge patch would merge.
     case document
     case toOne
     case toMany
-    /// Nothing: it is worked out.
+    /// No value, since the key is computed.
     case computed
   }
 
   let kind: Kind
-  /// How a text is read for it; nil for a computed one.
+  /// The type by which a text is read for it, or nil for a computed key.
   let type: ColumnType?
   let isRequired: Bool
   /// The key on the other side that the server keeps consistent.
   let inverse: String?
-  /// What a missing one becomes.
+  /// The value if a line leaves the key out.
   let defaultValue: Value
 
-  /// What the JSON Schema of a property says. A to-many is an array, with the destination beside or inside its items.
+  /// Creates a key from the JSON Schema of a property. A to-many is an array, with the destination beside or inside its
+  /// items.
   init(schema: JSONObject) {
     let items = (schema["type"] == .string("array") ? schema["items"]?.asObject : nil) ?? JSONObject()
     if schema["readOnly"] == .bool(true) {

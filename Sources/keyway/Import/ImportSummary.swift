@@ -1,8 +1,8 @@
 import Foundation
 
-/// What an import prints of its progress and its end.
+/// Formats the progress and the result of an import.
 enum ImportSummary {
-  /// `imported 560 rows in 0.4 s (1,400/s)`, with what was skipped and refused where something was.
+  /// Returns `imported 560 rows in 0.4 s (1,400/s)`, with the numbers of skipped and refused rows if there are any.
   static func text(rows: Int, skipped: Int = 0, refused: Int = 0, seconds: Double) -> String {
     let rate = seconds > 0 ? Double(rows) / seconds : 0
     var text = String(
@@ -12,7 +12,7 @@ enum ImportSummary {
     return text
   }
 
-  /// One line for a terminal: a bar of `width` cells, the share of the file, rows and rows per second.
+  /// Returns one line for a terminal: a bar of `width` cells, the share of the file, rows and rows per second.
   static func bar(rows: Int, share: Double, seconds: Double, width: Int = 30) -> String {
     let filled = Int(min(max(share, 0), 1) * Double(width))
     let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: width - filled)
@@ -20,35 +20,35 @@ enum ImportSummary {
     return String(format: "%@ %3d %%  %@ rows, %@/s", bar, Int(share * 100), grouped(rows), grouped(rate))
   }
 
-  /// A number with commas between its thousands, whatever the locale.
+  /// Returns a number with commas between its thousands, whatever the locale.
   static func grouped(_ number: Int) -> String { number.formatted(.number.locale(Locale(identifier: "en_US"))) }
 }
 
-/// What an import did.
+/// The result of an import.
 struct ImportTally: Hashable, Sendable {
   var rows = 0
-  /// How many were left out, because their objects were there already.
+  /// The number of rows that were skipped, because their objects existed already.
   var skipped = 0
-  /// Those that were left out because they were refused.
+  /// The rows that were refused.
   var refused = RefusedRows()
 }
 
-/// The rows of a file that an import went on without.
+/// The refused rows of an import that continued without them.
 struct RefusedRows: Hashable, Sendable {
-  /// How many are told of one by one.
+  /// The maximum number of rows that are listed.
   static let maximum = 20
 
   private(set) var count = 0
-  /// The first of them, in the order of the file.
+  /// The errors of the first refused rows, in the order of the file.
   private(set) var first: [ImportError] = []
 
-  /// Takes in what was refused of rows that stand below those before.
+  /// Adds the errors of rows that are below the earlier ones.
   mutating func add(_ errors: [ImportError]) {
     count += errors.count
     first += errors.sorted { $0.line < $1.line }.prefix(Self.maximum - first.count)
   }
 
-  /// A line for each of the first, how many more there are, and each hint once.
+  /// Returns a line for each of the first rows, the number of further ones, and each hint once.
   func text(file: String) -> String {
     var lines = first.map { $0.text(file: file) }
     if count > first.count { lines.append("and \(ImportSummary.grouped(count - first.count)) more") }
@@ -62,9 +62,9 @@ struct RefusedRows: Hashable, Sendable {
   }
 }
 
-/// The end of an import that stopped on the way.
+/// The error of an import that stopped early.
 struct ImportFailure: Error, Sendable, CustomStringConvertible {
-  /// What became of the batch that was under way.
+  /// The outcome of the batch in progress.
   enum Fate: String, Hashable, Sendable {
     case notApplied = "was not applied"
     /// It went in several transactions, and not all of them are in the store.
@@ -77,12 +77,12 @@ struct ImportFailure: Error, Sendable, CustomStringConvertible {
   /// The first line that failed.
   var cause: ImportError
   var rows: Int
-  /// The batch that was under way, from 1, where there are batches.
+  /// The batch in progress, from 1, or nil if there are no batches.
   var batch: (number: Int, fate: Fate)?
-  /// How many references were held back for objects further down, and are not set now.
+  /// The number of references that were held back for objects further down, and are not set now.
   var heldReferences = 0
 
-  /// The cause, and what is in the store now.
+  /// The cause, and the number of imported rows.
   var description: String {
     var text = cause.textWithHint(file: file) + "\nstopped"
     if let batch { text += " in batch \(batch.number), which \(batch.fate.rawValue)" }
@@ -92,28 +92,28 @@ struct ImportFailure: Error, Sendable, CustomStringConvertible {
   }
 }
 
-/// What is wrong in a file that is imported, and where.
+/// An error in an imported file, with its line.
 struct ImportError: Error, Hashable, Sendable {
-  /// The line, from 1; 0 is the file as a whole.
+  /// The line, from 1, or 0 for the file as a whole.
   var line = 0
   var reason: String
-  /// What the command line could say to avoid it; nil where nothing is known.
+  /// The options that would avoid the error, or nil if none are known.
   var hint: String?
 
-  /// `stocks.csv:17: price is no number: n/a`.
+  /// Returns `stocks.csv:17: price is not a number: n/a`.
   func text(file: String) -> String { line == 0 ? "\(file): \(reason)" : "\(file):\(line): \(reason)" }
 
-  /// The same, and the hint on a line of its own.
+  /// Returns the text, with the hint on a line of its own.
   func textWithHint(file: String) -> String { text(file: file) + (hint.map { "\nhint: \($0)" } ?? "") }
 }
 
-/// A field or a line that cannot become a value, an id or an object; the caller knows the line.
+/// A field or a line that cannot become a value, an id or an object. The caller knows the line.
 struct InvalidCell: Error, Hashable, Sendable {
   var reason: String
-  /// What the command line could say to avoid it; nil where nothing is known.
+  /// The options that would avoid the error, or nil if none are known.
   var hint: String?
 
-  /// Runs `body`, and gives what is wrong the number of its line.
+  /// Runs `body`, and adds the line number to its error.
   static func located<Result>(
     line: Int, _ body: () throws(InvalidCell) -> Result
   ) throws(ImportError) -> Result {

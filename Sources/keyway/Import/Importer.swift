@@ -3,12 +3,12 @@ import KeywayClient
 import OrderedCollections
 import Support
 
-/// Writes the rows of a file, several at a time.
+/// Imports the rows of a file, several at a time.
 ///
-/// It goes in rounds: so many rows are read, dealt out to the workers by their ids, and written; then the next. Rows of
-/// one id go to one worker, in the order of the file, and no more than a round is ever in memory.
+/// It works in rounds: a number of rows is read, distributed to the workers by id, and written. Rows with the same id
+/// go to the same worker, in the order of the file, and no more than one round is in memory.
 struct Importer {
-  /// How many rows a worker gets in a round: many, so that waiting for the slowest costs little.
+  /// The number of rows per worker in a round: large enough that waiting for the slowest worker costs little.
   private static let rowsPerWorker = 128
 
   let client: Client
@@ -16,13 +16,13 @@ struct Importer {
   let plan: ImportPlan
   let workers: Int
   var conflicts = ConflictRule.replace
-  /// Whether rows that are refused are left out, and the others go on.
+  /// True if the import continues after refused rows.
   var keepsGoing = false
 
-  /// Imports all rows and reports after each round how many there are. Throws an `ImportFailure` with the first line of
-  /// the file that cannot be read or that the server refuses; none of the lines below it was begun afterwards. Where
-  /// the import is to keep going, that is only so for a file that cannot be taken apart any further, and for a refusal
-  /// that is not of the row.
+  /// Imports all rows, and reports the number of rows and bytes after each round. Throws an `ImportFailure` with the
+  /// first line of the file that cannot be read or that the server refuses. No line below it is begun afterwards. With
+  /// `keepsGoing`, throws only if the rest of the file cannot be parsed, or for a failure that is not the fault of the
+  /// row.
   func run(_ table: inout CSVFile, progress: (_ rows: Int, _ bytes: Int) -> Void) async throws -> ImportTally {
     var tally = ImportTally()
     var ids = KnownIDs()
@@ -34,7 +34,7 @@ struct Importer {
       do throws(ImportError) {
         isAtEnd = try !fill(&queues, &refusals, &ids, from: &table)
       } catch {
-        // What stands before the mistake is written first: an import stops at a line, not somewhere above it.
+        // The rows before the error are written first: an import stops at a line, not somewhere above it.
         failures.append(error)
       }
       for outcome in try await write(queues) {
@@ -52,7 +52,7 @@ struct Importer {
     return tally
   }
 
-  /// Reads a round; false at the end of the file.
+  /// Reads a round. Returns false at the end of the file.
   private func fill(
     _ queues: inout [[ImportPlan.Row]], _ refusals: inout [ImportError], _ ids: inout KnownIDs,
     from table: inout CSVFile
@@ -74,7 +74,7 @@ struct Importer {
     return true
   }
 
-  /// The worker of an id: FNV-1a, which needs no seed, so that a run can be repeated.
+  /// Returns the worker of an id, by FNV-1a, which needs no seed, so that a run can be repeated.
   static func shard(_ id: String, of workers: Int) -> Int {
     let hash = id.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     return Int(hash % UInt64(workers))
@@ -83,7 +83,7 @@ struct Importer {
   private typealias Outcome = (tally: ImportTally, refusals: [ImportError], failure: ImportError?)
 
   private func write(_ queues: [[ImportPlan.Row]]) async throws -> [Outcome] {
-    // The first line that failed so far: what stands below it is not written.
+    // The first line that has failed so far. Lines below it are not written.
     let end = Locked(Int.max)
     return try await withThrowingTaskGroup(of: Outcome.self) { group in
       for queue in queues where !queue.isEmpty {
@@ -109,12 +109,12 @@ struct Importer {
     return (tally, refusals, nil)
   }
 
-  /// What became of a row.
+  /// The outcome of a row.
   private enum Fate {
     case written, skipped
-    /// The server does not take this row; others may be better.
+    /// The server refused this row. Others may succeed.
     case refused(ImportError)
-    /// No answer, or one that has nothing to do with the row.
+    /// No response, or one that does not concern the row.
     case failed(ImportError)
   }
 
@@ -143,7 +143,7 @@ struct Importer {
     }
   }
 
-  /// Replaces an object, of which some relationships are to stay as they are; false where it is not there.
+  /// Replaces an object except some relationships, which stay as they are. Returns false if it does not exist.
   private func isReplaced(_ id: String, _ row: ImportPlan.Row) async throws -> Bool {
     guard let object = Reference(entity: entity, id: id) else { return false }
     let body = TransactionBody.bodies(of: plan.replacement(of: object, by: row), maximumBytes: .max)
@@ -152,52 +152,53 @@ struct Importer {
       return true
     } catch var problem as Problem {
       if problem.code == "unknown-object" { return false }
-      // The line says more than the index of the operation.
+      // The line is more useful than the index of the operation.
       problem.operation = nil
       throw problem
     }
   }
 
-  /// The statuses that refuse a row for what it says; all others would refuse every row.
+  /// The statuses that refuse a row for its contents. All others would refuse every row.
   private static let statusesOfRows: Set<Int> = [400, 403, 409, 413, 422]
 }
 
-/// How the rows of one file become objects: settled from the header and the schema before anything is written.
+/// The plan to make objects from the rows of one file, determined by the header and the schema before anything is
+/// written.
 struct ImportPlan: Sendable {
   struct Column: Hashable, Sendable {
     var name: String
-    /// The key it goes to; nil for a column that only the id is made of.
+    /// The key that the column sets, or nil for a column that is only a part of the id.
     var key: String?
     var type: ColumnType
-    /// The entity of the to-one that it goes to.
+    /// The entity of the to-one that the column sets.
     var destination: String?
-    /// True for a column without a name that no option calls by its number: all its fields have to be empty.
+    /// True for a column without a name whose number no option names: all its fields must be empty.
     var isUnnamed = false
   }
 
   struct Row: Hashable, Sendable {
     var line: Int
-    /// Nil where the server makes it.
+    /// The id, or nil if the server makes it.
     var id: String?
-    /// The texts that the id is made of.
+    /// The texts from which the id is made.
     var idParts: [String] = []
     var object: JSONObject
   }
 
   let columns: [Column]
-  /// True if the entity has a relationship with an inverse that no column goes to: where an object is replaced, it is
-  /// left to its other side.
+  /// True if the entity has a relationship with an inverse that no column sets. When an object is replaced, it is left
+  /// to its other side.
   let leavesRelationships: Bool
   private let keys: OrderedDictionary<String, ImportKey>
   private let idColumns: [Int]
   private let rules: FieldRules
-  /// How many fields a record has at least.
+  /// The minimum number of fields of a record.
   private let leastFields: Int
 
-  /// A plan for a file with this header. `schema` is the entity's JSON Schema; `renames` gives the keys of columns that
-  /// are named otherwise, an empty one for a column that is not written; `references` the entities of columns that have
-  /// ids. Without `idColumns` the server makes the ids; a column that is among them needs no key. A column without a
-  /// name is called by its number.
+  /// Creates a plan for a file with this header. `schema` is the entity's JSON Schema. `renames` has the keys of
+  /// columns with other names, empty for a column to leave out, and `references` the entities of columns with ids.
+  /// Without `idColumns` the server makes the ids. A column in `idColumns` needs no key. A column without a name is
+  /// named by its number.
   init(
     header: CSVRecord, schema: JSONObject, idColumns: [String], renames: [String: String],
     references: [String: String] = [:], rules: FieldRules
@@ -238,7 +239,8 @@ struct ImportPlan: Sendable {
     leastFields = (columns.lastIndex { !$0.isUnnamed } ?? 0) + 1
   }
 
-  /// The names of the columns; a column without one has its number if the command line calls it so, else nil.
+  /// Returns the names of the columns. A column without one is named by its number if the command line uses that, else
+  /// nil.
   private static func names(_ header: CSVRecord, called: [String]) throws(InvalidCell) -> [String?] {
     let given = header.fields.map { $0.text.allSatisfy(\.isWhitespace) ? nil : $0.text }
     let names = given.compactMap(\.self)
@@ -256,15 +258,15 @@ struct ImportPlan: Sendable {
     return result
   }
 
-  /// The option for a header whose only name has another delimiter inside.
+  /// Returns the option for a header whose only name contains another delimiter.
   private static func delimiterHint(_ header: CSVRecord) -> String? {
     guard header.fields.count == 1, let name = header.fields.first?.text else { return nil }
     let others = [(";", "';'"), ("\t", "tab"), ("|", "'|'"), (",", ",")]
     return others.first { name.contains($0.0) }.map { "--delimiter \($0.1) splits the fields of the file" }
   }
 
-  /// The column of a name, with the key that the command line gives it; an empty one leaves it out. A column that the
-  /// id is made of needs no key.
+  /// Returns the column with a name and the key that the command line assigns to it. An empty key leaves the column
+  /// out. A column of the id needs no key.
   private static func column(
     _ name: String, key given: String?, isID: Bool, schema: JSONObject
   ) throws(InvalidCell) -> Column {
@@ -285,8 +287,7 @@ struct ImportPlan: Sendable {
         + "--map \(name)=KEY names another, --map \(name)= leaves the column out")
   }
 
-  /// What the command line could say so that the server takes the value of a key that it has refused; nil where nothing
-  /// is known.
+  /// Returns the option with which the server would accept the refused value of a key, or nil if none is known.
   func hint(forKey key: String, of row: Row) -> String? {
     guard let column = columns.first(where: { $0.key == key }), let destination = column.destination,
       column.type == .string, let text = row.object[key]?.asString, !text.contains("/")
@@ -294,8 +295,8 @@ struct ImportPlan: Sendable {
     return "--reference \(column.name)=\(destination) takes the ids of the column for objects of \(destination)"
   }
 
-  /// The object of a record. The id is made of values as they are written, but of dates in their RFC 3339 form, and of
-  /// integers by their digits alone.
+  /// Returns the object of a record. The id is made from values as written, except dates, which have their RFC 3339
+  /// form, and integers, which are reduced to their digits.
   func row(_ record: CSVRecord) throws(InvalidCell) -> Row {
     let fields = record.fields
     guard fields.count >= leastFields, fields.dropFirst(columns.count).allSatisfy(\.text.isEmpty) else {
@@ -324,8 +325,8 @@ struct ImportPlan: Sendable {
     return Row(line: record.line, id: id, idParts: idParts, object: object)
   }
 
-  /// The operations that set an object that is there to what a row says: the keys that it lacks to their
-  /// defaults, but a relationship with an inverse that no column goes to not at all.
+  /// Returns the operations that set an existing object to the values of a row. Missing keys are set to their defaults,
+  /// except a relationship with an inverse that no column sets, which is not changed.
   func replacement(of object: Reference, by row: Row) -> [PlannedOperation] {
     let given = Set(columns.compactMap(\.key))
     var values = JSONObject()
@@ -334,7 +335,7 @@ struct ImportPlan: Sendable {
       guard given.contains(name) || key.inverse == nil else { continue }
       let value = row.object[name] ?? key.defaultValue
       if key.kind == .document {
-        // A patch would merge it.
+        // A document is set, since a patch would merge it.
         documents.append(PlannedOperation(line: row.line, object: object, kind: .set(key: name, value)))
       } else {
         values[name] = value

@@ -4,11 +4,11 @@ import Store
 
 /// The text of a file or of standard input as UTF-8, read piece by piece.
 struct InputFile {
-  /// The name that stands for standard input.
+  /// The name of standard input.
   static let standardInput = "-"
 
   let name: String
-  /// How large the file is; nil where that is not known.
+  /// The size of the file in bytes, or nil if it is not known.
   let size: Int?
   private(set) var bytesRead = 0
   private let handle: FileHandle
@@ -33,8 +33,8 @@ struct InputFile {
     size = (try? FileManager.default.attributesOfItem(atPath: name))?[.size] as? Int
   }
 
-  /// The next piece, of whole characters; nil at the end. Throws where the file cannot be read on, and behind the text
-  /// that is in its encoding.
+  /// Returns the next piece, of whole characters, or nil at the end. Throws if reading fails, or, after all valid text,
+  /// if the file is not in its encoding.
   mutating func next() throws(ImportError) -> [UInt8]? {
     while failure == nil, !isAtEnd {
       let piece: Data
@@ -54,48 +54,48 @@ struct InputFile {
   }
 }
 
-/// A decoder that turns a file of some encoding into UTF-8, piece by piece, and finds the bytes that are not of it.
+/// Converts a file in some encoding to UTF-8, piece by piece, and finds invalid bytes.
 ///
-/// UTF-8 is checked here, since `iconv` takes five-byte sequences and values above U+10FFFF for it; all other encodings
-/// are read by `iconv`.
+/// UTF-8 is checked here, since `iconv` accepts five-byte sequences and values above U+10FFFF. All other encodings are
+/// read by `iconv`.
 struct TextDecoder {
-  /// What a decoder makes of a piece: its text, and what is wrong behind the text.
+  /// The result for a piece: its text, and the error after the text.
   typealias Output = (text: [UInt8], failure: ImportError?)
 
   private static let defaultEncoding = "UTF-8"
   private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
-  /// The first bytes by which a file names its encoding, the longer before those that they begin with.
+  /// The byte order marks of encodings. A longer one precedes the one that it begins with.
   private static let marks: [(bytes: [UInt8], encoding: String)] = [
     ([0xFF, 0xFE, 0, 0], "UTF-32LE"), ([0, 0, 0xFE, 0xFF], "UTF-32BE"), ([0xFF, 0xFE], "UTF-16LE"),
     ([0xFE, 0xFF], "UTF-16BE"),
   ]
 
-  /// The encoding that the command line names; nil for UTF-8, or the one that a byte order mark names.
+  /// The encoding of the command line. Nil for UTF-8, or the encoding of a byte order mark.
   private let named: String?
   private var encoding = Self.defaultEncoding
   private var conversion: Conversion?
   private var hasBegun = false
   private var mayHaveMark = true
-  /// Bytes of the file that are not converted yet, and converted ones that are no whole character yet.
+  /// The bytes of the file that are not converted yet, and the converted ones that are not a whole character yet.
   private var raw: [UInt8] = []
   private var unchecked: [UInt8] = []
   private var line = 1
-  /// How many characters of the line are before what is next; of UTF-8, how many bytes.
+  /// The number of characters of the line that have been read, or of bytes if the file is UTF-8.
   private var column = 0
 
-  /// A decoder of a file in an encoding that `isKnown`; nil is UTF-8, or what a byte order mark says.
+  /// Creates a decoder for an encoding that `isKnown`. Nil is UTF-8, or the encoding of a byte order mark.
   init(encoding: String?) {
     named = encoding
   }
 
-  /// True if files in this encoding can be read. Its names are those of `iconv`, in letters of either case.
+  /// Returns true if files in this encoding can be read. Names are those of `iconv`, in letters of either case.
   static func isKnown(_ encoding: String) -> Bool {
-    // Behind a slash, iconv takes orders to leave out what it cannot convert.
+    // After a slash, iconv accepts options to omit what it cannot convert.
     !encoding.isEmpty && !encoding.contains("/") && Conversion(from: encoding) != nil
   }
 
-  /// The text of the next piece as whole characters of UTF-8, without a byte order mark. After a failure, there is
-  /// nothing more to decode.
+  /// Returns the text of the next piece as whole characters of UTF-8, without a byte order mark. After a failure,
+  /// nothing more can be decoded.
   mutating func decode(_ piece: some Sequence<UInt8>, isLast: Bool) -> Output {
     raw += piece
     if !hasBegun {
@@ -115,7 +115,7 @@ struct TextDecoder {
     return (text, failure)
   }
 
-  /// Settles the encoding. Returns the mistake that it is where the file's mark names another.
+  /// Determines the encoding. Returns an error if the byte order mark of the file contradicts it.
   private mutating func begin() -> ImportError? {
     hasBegun = true
     encoding = named ?? Self.marks.first { raw.starts(with: $0.bytes) }?.encoding ?? Self.defaultEncoding
@@ -129,14 +129,14 @@ struct TextDecoder {
     return nil
   }
 
-  /// Takes off what is whole and valid of `unchecked`.
+  /// Removes and returns the whole, valid characters at the beginning of `unchecked`.
   private mutating func checkedText(isLast: Bool, _ failure: inout ImportError?) -> [UInt8] {
     if mayHaveMark {
       guard unchecked.count >= 3 || isLast else { return [] }
       mayHaveMark = false
       if unchecked.starts(with: Self.byteOrderMark) { unchecked.removeFirst(3) }
     }
-    // Without a mark, UTF-16 looks like UTF-8 with a NUL at every other place.
+    // Without a mark, UTF-16 looks like UTF-8 with a NUL in every other byte.
     let ascii = conversion == nil && line == 1 && column == 0 ? unchecked.prefix(2).firstIndex(of: 0) : nil
     if let ascii {
       failure = ImportError(
@@ -184,13 +184,13 @@ struct TextDecoder {
   }
 }
 
-/// A conversion of `iconv` into UTF-8, and what it remembers between two pieces.
+/// A conversion to UTF-8 by `iconv`, with its state between two pieces.
 private final class Conversion {
   private let handle: iconv_t
   private var buffer = [CChar](repeating: 0, count: 1 << 16)
   private var inputLeft = 0
 
-  /// A conversion from an encoding; nil for an unknown one.
+  /// Creates a conversion from an encoding. Nil for an unknown one.
   init?(from encoding: String) {
     guard let handle = iconv_open("UTF-8", encoding), handle != iconv_t(bitPattern: -1) else { return nil }
     self.handle = handle
@@ -198,8 +198,8 @@ private final class Conversion {
 
   deinit { iconv_close(handle) }
 
-  /// Moves what can be converted from `raw` to the end of `text`, and returns the bytes that are not of the encoding;
-  /// nil where there are none. A character that is not whole stays in `raw`, unless the file ends with it.
+  /// Converts as much as possible from `raw` to the end of `text`. Returns the invalid bytes, or nil if there are none.
+  /// An incomplete character stays in `raw`, unless the file ends with it.
   func convert(_ raw: inout [UInt8], into text: inout [UInt8], isLast: Bool) -> ArraySlice<UInt8>? {
     var mistake: Int32
     repeat {
@@ -213,12 +213,12 @@ private final class Conversion {
     } while mistake == E2BIG
     if mistake == EILSEQ { return raw.prefix(1) }
     guard isLast else { return nil }
-    // Some encodings keep a letter back, for an accent that may come behind it.
+    // Some encodings hold a letter back, for an accent that may follow it.
     _ = run(nil, nil, into: &text)
     return raw.isEmpty ? nil : raw[...]
   }
 
-  /// Converts until the buffer is full, and returns the error number; 0 where all was converted.
+  /// Converts until the buffer is full. Returns the error number, or 0 if everything was converted.
   private func run(
     _ input: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, _ inputLeft: UnsafeMutablePointer<Int>?,
     into text: inout [UInt8]

@@ -2,10 +2,10 @@ import KeyValueModel
 import KeywayClient
 import OrderedCollections
 
-/// Writes the objects of a file of JSON lines, a batch at a time.
+/// Imports the objects of a file of JSON lines, one batch at a time.
 ///
-/// Of the file it holds one batch, and of the batches before it what `ImportPlanner` holds back. A batch is one
-/// transaction, or several where what was held back and is set now makes it too large for one.
+/// It holds one batch of the file, and of earlier batches what `ImportPlanner` holds back. A batch is one transaction,
+/// or several if held-back items that can be set now make it too large for one.
 struct ObjectImporter {
   private let client: Client
   private let reader: ObjectLineReader
@@ -15,12 +15,12 @@ struct ObjectImporter {
   private var planner: ImportPlanner
   private var known: KnownReferences
   private var ids = KnownIDs()
-  /// What has been read and belongs to the next batch.
+  /// The line that has been read and belongs to the next batch.
   private var nextRow: ObjectLine?
   private var batchNumber = 0
   private var tally = ImportTally()
 
-  /// An importer into a server that is empty, or not.
+  /// Creates an importer. `isEmpty` indicates that the server has no objects.
   init(
     client: Client, reader: ObjectLineReader, limits: ImportLimits, conflicts: ConflictRule, isEmpty: Bool
   ) {
@@ -32,8 +32,8 @@ struct ObjectImporter {
     known = KnownReferences(isComplete: isEmpty)
   }
 
-  /// Imports all lines and reports after each batch how many there are. Throws an `ImportFailure` with the line that
-  /// cannot be read, planned or written.
+  /// Imports all lines, and reports the number of rows and bytes after each batch. Throws an `ImportFailure` with the
+  /// line that cannot be read, planned or written.
   mutating func run(
     _ lines: inout LineFile, progress: (_ rows: Int, _ bytes: Int) -> Void
   ) async throws -> ImportTally {
@@ -105,7 +105,7 @@ struct ObjectImporter {
     return try planner.plan(rows, present: present)
   }
 
-  /// Which of the objects that a batch names, or would conflict with, are there.
+  /// Returns the existing ones among the objects that a batch names or would conflict with.
   private mutating func present(for batch: [ObjectLine]) async throws -> Set<Reference> {
     let own = Set(batch.map(\.reference))
     var named = conflicts == .fail ? [] : own
@@ -126,7 +126,7 @@ struct ObjectImporter {
 
   // MARK: Writing
 
-  /// Writes operations; `fate` is what became of them if that fails.
+  /// Writes operations. If that fails, `fate` is their outcome.
   private mutating func write(
     _ operations: [PlannedOperation], _ fate: inout ImportFailure.Fate?
   ) async throws(ImportError) {
@@ -135,7 +135,7 @@ struct ObjectImporter {
         _ = try await client.send("POST", "/v1/transactions", body: body.bytes)
       } catch var problem as Problem {
         let place = problem.operation.map { Int($0) } ?? 0
-        // The line says more than the index of the operation.
+        // The line is more useful than the index of the operation.
         problem.operation = nil
         let line = body.operations.indices.contains(place) ? body.operations[place].line : 0
         throw ImportError(line: line, reason: "\(problem)")
@@ -152,7 +152,7 @@ struct ObjectImporter {
   }
 }
 
-/// Lines that are imported together: so many, of so many bytes, and none of the same object.
+/// Lines that are imported together, within limits of number and bytes, no two of them of the same object.
 private struct ObjectBatch: Sendable {
   /// The objects in the order of the file.
   private(set) var rows: [ObjectLine] = []
@@ -166,7 +166,7 @@ private struct ObjectBatch: Sendable {
     self.limits = limits
   }
 
-  /// Takes one more object in, or says that it begins the next batch.
+  /// Adds one more object. Returns false if it has to begin the next batch.
   mutating func accept(_ row: ObjectLine) -> Bool {
     if !rows.isEmpty {
       guard rows.count < limits.batchRows, weight + row.weight <= limits.batchBytes,
@@ -181,15 +181,15 @@ private struct ObjectBatch: Sendable {
   }
 }
 
-/// Which objects an import knows to be there: those that it made or asked for last. Holds twice
-/// `ImportLimits.knownReferences` at most.
+/// The objects that an import knows to exist: those that it created or looked up last. Holds at most twice
+/// `ImportLimits.knownReferences`.
 private struct KnownReferences: Sendable {
   private var recent: Set<Reference> = []
   private var older: Set<Reference> = []
-  /// Whether every object that is there is known.
+  /// True if every existing object is known.
   private(set) var isComplete: Bool
 
-  /// None yet. `isComplete` says that there is none.
+  /// Creates an empty set. `isComplete` indicates that no objects exist.
   init(isComplete: Bool) { self.isComplete = isComplete }
 
   func contains(_ reference: Reference) -> Bool { recent.contains(reference) || older.contains(reference) }
@@ -203,9 +203,9 @@ private struct KnownReferences: Sendable {
   }
 }
 
-/// Asks a server which objects are there.
+/// Looks up objects on a server.
 private enum PresenceCheck {
-  /// Those of `references` that are there, by a `HEAD` of each, several at a time.
+  /// Returns the existing objects among `references`, by a `HEAD` request for each, several at a time.
   static func present(_ references: Set<Reference>, on client: Client) async throws -> Set<Reference> {
     var rest = references.sorted()[...]
     return try await withThrowingTaskGroup(of: (Reference, Bool).self) { group in

@@ -2,22 +2,22 @@ import KeyValueModel
 import KeywayClient
 import OrderedCollections
 
-/// Reads lines as objects of a schema, which is checked as far as the plan depends on it; values are checked by the
-/// server.
+/// Reads lines as objects of a schema. It checks the schema as far as the plan depends on it. The server checks the
+/// values.
 struct ObjectLineReader: Sendable {
   let schema: ImportSchema
   /// The entity of lines without `@ref`.
   var entity: String?
-  /// The members that the id of such lines is made of.
+  /// The members from which the id of such lines is made.
   var idPaths: [String] = []
-  /// The keys of members that are named otherwise, by name or path; an empty one leaves the member out.
+  /// The keys of members with other names, by name or path. An empty key leaves the member out.
   var renames: [String: String] = [:]
-  /// The entities of members that have ids, by name or path.
+  /// The entities of members with ids, by name or path.
   var references: [String: String] = [:]
-  /// How the texts of a line are written.
+  /// The notation of the texts of a line.
   var rules = FieldRules()
 
-  /// The object of a line. Throws what is wrong with it.
+  /// Returns the object of a line. Throws if the line is invalid.
   func object(_ line: LineFile.Line) throws(InvalidCell) -> ObjectLine {
     let value: Value
     do throws(JSONError) {
@@ -42,8 +42,8 @@ struct ObjectLineReader: Sendable {
 
   private typealias Assignment = (path: String, key: String, value: Value)
 
-  /// The members of a line with the keys that they go to: those inside of others first, so that what is left of those
-  /// can be left out, or go to a key too.
+  /// Returns the members of a line with their keys. Nested members come first, so that the rest of an outer member can
+  /// be left out, or set a key too.
   private func assignments(of members: JSONObject, keys: Set<String>) -> [Assignment] {
     var result: [Assignment] = []
     var left = LineMembers(members)
@@ -66,7 +66,7 @@ struct ObjectLineReader: Sendable {
       hint: "--map \(path)=KEY names another key, --map \(path)= leaves \(path) out")
   }
 
-  /// What a member says for a key: a text is read as a field of that type is; nil where it stands for no value.
+  /// Returns the value of a member for a key. A text is read like a field of that type. Nil if it represents no value.
   private func value(_ value: Value, at path: String, for key: ImportKey) throws(InvalidCell) -> Value? {
     do throws(InvalidCell) {
       if let entity = references[path] {
@@ -92,7 +92,7 @@ struct ObjectLineReader: Sendable {
     }
   }
 
-  /// The reference that an id stands for; null is null.
+  /// Returns the reference of an id, or null for null.
   private func referring(_ id: Value, to entity: String) throws(InvalidCell) -> Value? {
     if id == .null { return .null }
     guard let text = id.asString ?? id.wholeNumber.map({ String($0) }) else {
@@ -101,7 +101,8 @@ struct ObjectLineReader: Sendable {
     return try ColumnType.reference(entity: entity).value(CSVField(text: text, isQuoted: true), rules)
   }
 
-  /// The lease of a line. One that ends with a stream cannot be had without that stream.
+  /// Returns the lease of a line in seconds. A lease that ends with a stream is refused, since that stream does not
+  /// exist.
   private func lifetime(_ members: JSONObject) throws(InvalidCell) -> Int64? {
     switch members["@lifetime"] {
     case nil: return nil
@@ -114,7 +115,7 @@ struct ObjectLineReader: Sendable {
     InvalidCell(reason: "there is no entity \(name); there are \(schema.entities.keys.joined(separator: ", "))")
   }
 
-  /// The reference of a line, with the texts that its id is made of where it is made of any.
+  /// Returns the reference of a line, with the texts from which its id is made, if any.
   private func reference(_ members: JSONObject) throws(InvalidCell) -> (Reference, idParts: [String]) {
     if let value = members["@ref"] {
       guard let reference = value.asString.flatMap({ Reference($0) }) else {
@@ -171,34 +172,34 @@ struct ObjectLineReader: Sendable {
   }
 }
 
-/// One object of a file of JSON lines, taken apart by the schema.
+/// One object of a file of JSON lines, split by the schema.
 struct ObjectLine: Hashable, Sendable {
   /// The line, from 1.
   var line: Int
   var bytes = 0
   var reference: Reference
-  /// The texts that the id is made of; none where the line has its reference.
+  /// The texts from which the id is made. Empty if the line has its reference.
   var idParts: [String] = []
-  /// The keys with values, and the relationships that name no object.
+  /// The keys with values, and the relationships without objects.
   var values = JSONObject()
   /// The keys with any JSON value.
   var documents = JSONObject()
   /// The relationships that name objects.
   var links: [ImportLink] = []
-  /// How many seconds the object is to last; nil where the line says nothing of it.
+  /// The lifetime of the object in seconds, or nil if the line has none.
   var lifetime: Int64?
-  /// Whether the object is there and is to be replaced.
+  /// True if the object exists and is to be replaced.
   var replaces = false
 
-  /// What it takes of a transaction, estimated from above: its own bytes, and an operation for each link.
+  /// The size in a transaction, estimated from above: its own bytes, and an operation for each link.
   var weight: Int {
     links.reduce(bytes + 64) { $0 + 96 + reference.text.utf8.count + $1.targets.count * 2 + $1.key.utf8.count }
   }
 }
 
-/// A relationship of one object as a line gives it, with at least one object on the other side.
+/// A relationship of one object in a line, with at least one object on the other side.
 struct ImportLink: Hashable, Sendable {
-  /// What it is held back under: an object's key has one value.
+  /// The name under which it is held back, since an object's key has one value.
   struct Name: Hashable, Sendable {
     var owner: Reference
     var key: String
@@ -209,14 +210,14 @@ struct ImportLink: Hashable, Sendable {
   var key: String
   /// The objects that it names, in order.
   var targets: [Reference]
-  /// Whether it is a to-many, which is set as a whole.
+  /// True if it is a to-many, which is set as a whole.
   var isToMany = false
-  /// Whether its object cannot be made without it.
+  /// True if its object cannot be created without it.
   var isRequired = false
   /// The key on the other side that the server keeps consistent.
   var inverse: String?
 
-  /// What it is held back under.
+  /// The name under which it is held back.
   var name: Name { Name(owner: owner, key: key) }
 
   var value: Value {
@@ -225,20 +226,20 @@ struct ImportLink: Hashable, Sendable {
   }
 }
 
-/// The members of one line of JSON, which are taken by their names, or by paths into the objects inside of it.
+/// The members of one line of JSON, which are taken by name, or by a path into nested objects.
 private struct LineMembers {
-  /// What has not been taken yet.
+  /// The members that have not been taken yet.
   private(set) var rest: JSONObject
 
   init(_ members: JSONObject) {
     rest = members
   }
 
-  /// Takes the member of a name, else that of a path such as `profile.name`; an object that is empty without it goes
-  /// too. Nil where there is none.
+  /// Takes the member with a name, or with a path such as `profile.name`. An object that becomes empty is removed too.
+  /// Nil if there is none.
   mutating func take(_ path: String) -> Value? { Self.take(path[...], from: &rest) }
 
-  /// The member of a name or a path, which stays; nil where there is none.
+  /// Returns the member with a name or a path without taking it, or nil if there is none.
   func value(_ path: String) -> Value? {
     var copy = self
     return copy.take(path)
@@ -263,7 +264,7 @@ private struct LineMembers {
 /// The lines of a file, read piece by piece. Empty ones are skipped.
 struct LineFile {
   struct Line: Hashable, Sendable {
-    /// Which one, from 1.
+    /// The number of the line, from 1.
     var number: Int
     var bytes: ArraySlice<UInt8>
   }
@@ -276,7 +277,7 @@ struct LineFile {
 
   init(_ file: InputFile) { self.file = file }
 
-  /// The next line with something on it; nil at the end.
+  /// Returns the next line that is not blank, or nil at the end.
   mutating func next() throws(ImportError) -> Line? {
     while let bytes = try nextBytes() {
       number += 1

@@ -3,7 +3,7 @@ import Foundation
 import KeywayServer
 import Store
 
-/// `keyway store backup`: a copy of the objects in a file.
+/// Implements `keyway store backup`: copies the objects to a file.
 struct StoreBackupCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "backup",
@@ -41,7 +41,7 @@ struct StoreBackupCommand: ParsableCommand {
   }
 }
 
-/// `keyway store restore`: a store of a backup.
+/// Implements `keyway store restore`: creates a store from a backup.
 struct StoreRestoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",

@@ -3,7 +3,7 @@ import Foundation
 import KeywayServer
 import Store
 
-/// `keyway store`: what an operator does with the files in which a server keeps its objects.
+/// Implements `keyway store`: the commands of an operator for the files in which a server keeps its objects.
 struct StoreCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "store",
@@ -18,7 +18,7 @@ struct StoreCommand: AsyncParsableCommand {
     ])
 }
 
-/// Which store a command is about: what `serve` would take.
+/// The store of a command: the one that `serve` would use.
 struct StoreOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp("The directory of the store (default: keyway-data, or the example's in it).", valueName: "dir"))
@@ -27,7 +27,7 @@ struct StoreOptions: ParsableArguments {
   @Option(help: ArgumentHelp(SettingsSource.fileHelp, valueName: "file"))
   var config: String?
 
-  /// The settings that hold for a server that is started in the same way. Throws where it would keep nothing on disk.
+  /// Loads the settings of a server that is started in the same way. Throws if that server would store nothing on disk.
   func load() throws -> Settings {
     var settings = try SettingsSource(
       config: config, flags: SettingFlag.flags([("store", store)]), environment: ProcessInfo.processInfo.environment
@@ -39,7 +39,8 @@ struct StoreOptions: ParsableArguments {
     return settings
   }
 
-  /// The store that a server without arguments has here, or one with a schema alone; they differ.
+  /// Returns the store of a server without arguments in this folder, or that of a server with a schema only: they
+  /// differ.
   private static func defaultStore() throws -> String {
     let (own, example) = (Settings.defaultStore, Settings.exampleStore)
     let hasExample = SQLiteJournal.exists(inDirectory: example)
@@ -47,7 +48,7 @@ struct StoreOptions: ParsableArguments {
     throw CommandFailure("there are two stores, \(own) and that of the example, \(example): name one with --store")
   }
 
-  /// Opens the journal of an existing store, which no other process can use meanwhile. Throws a `CommandFailure`.
+  /// Opens the journal of an existing store, which locks out other processes. Throws a `CommandFailure`.
   static func open(_ directory: String) throws -> SQLiteJournal {
     guard SQLiteJournal.exists(inDirectory: directory) else { throw CommandFailure("\(directory): there is no store") }
     let journal = try StoreAdvice.giving(for: directory) {
@@ -62,9 +63,9 @@ struct StoreOptions: ParsableArguments {
   static var now: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 }
 
-/// What an operator can do about an error of a store.
+/// Advice for an operator on errors of a store.
 enum StoreAdvice {
-  /// The error, and below it which command helps; `directory` is that of the store.
+  /// Returns the text of an error, followed by the commands that help. `directory` is the directory of the store.
   static func text(_ error: any Error, directory: String) -> String {
     var text = "\(error)"
     if !text.contains(directory) { text = "\(directory): \(text)" }
@@ -72,7 +73,7 @@ enum StoreAdvice {
     return "\(text)\n\(advice)"
   }
 
-  /// Stands for the directory where nodes keep their journal in a database.
+  /// The placeholder for the directory of nodes that keep their journal in a database.
   static let database = "the database"
 
   private static func advice(_ error: any Error, _ directory: String) -> String? {
@@ -97,7 +98,7 @@ enum StoreAdvice {
     }
   }
 
-  /// Does something with a store; an error becomes a `CommandFailure` that says what helps.
+  /// Runs `body`. Throws an error of the store as a `CommandFailure` with advice.
   static func giving<Result>(for directory: String, _ body: () throws -> Result) throws -> Result {
     do {
       return try body()

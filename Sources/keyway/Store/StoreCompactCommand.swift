@@ -3,7 +3,7 @@ import Foundation
 import KeywayServer
 import Store
 
-/// `keyway store compact`: files as small as they can be.
+/// Implements `keyway store compact`: makes the files as small as possible.
 struct StoreCompactCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compact",
@@ -38,7 +38,7 @@ struct StoreCompactCommand: ParsableCommand {
         + "records after revision \(compaction.base)")
   }
 
-  /// The bytes of all files of a store's directory that the store uses, without what was moved aside.
+  /// Returns the total size in bytes of the files that a store uses, without those that were moved aside.
   private static func bytes(of directory: String) -> Int {
     let snapshots = directory + "/snapshots"
     let names = (try? FileManager.default.contentsOfDirectory(atPath: snapshots)) ?? []
@@ -51,7 +51,7 @@ struct StoreCompactCommand: ParsableCommand {
   }
 }
 
-/// `keyway store promote`: a follower's store becomes one that takes writes.
+/// Implements `keyway store promote`: makes a follower's store one that accepts writes.
 struct StorePromoteCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "promote",

@@ -3,7 +3,7 @@ import Cluster
 import KeyValueModel
 import Store
 
-/// `keyway store migrate`: the objects of a store under another schema.
+/// Implements `keyway store migrate`: moves the objects of a store to another schema.
 struct StoreMigrateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate",
@@ -48,7 +48,7 @@ struct StoreMigrateCommand: ParsableCommand {
       do throws(StoreError) {
         return try StoreMigration(journal, to: schema, text: text, steps: steps)
       } catch .schema(let reasons) {
-        // The usual advice would be to use this command.
+        // The usual advice is this very command.
         throw CommandFailure("\(directory): \(StoreError.schema(reasons))\nNothing was changed.")
       }
     }

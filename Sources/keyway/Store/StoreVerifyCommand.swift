@@ -3,7 +3,8 @@ import KeyValueModel
 import KeywayServer
 import Store
 
-/// `keyway store verify`: is everything there that was written, and does it come to the same objects?
+/// Implements `keyway store verify`: checks that all records are complete, and that they produce the same objects as
+/// the snapshots.
 struct StoreVerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
@@ -23,7 +24,7 @@ struct StoreVerifyCommand: ParsableCommand {
   }
 }
 
-/// `keyway store repair`: go on with what is whole.
+/// Implements `keyway store repair`: continues with the intact part of a store.
 struct StoreRepairCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "repair",
@@ -90,7 +91,7 @@ struct StoreRepairCommand: ParsableCommand {
   }
 }
 
-/// What a verification has found, for people.
+/// Formats the findings of a verification for people.
 enum VerificationText {
   static func text(_ report: StoreVerification.Report, directory: String) -> String {
     var lines = ["store        \(directory), format 1"]
@@ -130,7 +131,7 @@ enum VerificationText {
     return "\(report.objects); \(bytes / report.objects) bytes of the files for each"
   }
 
-  /// The revision that `repair --until` takes, and what is lost then.
+  /// Returns the revision to pass to `repair --until`, and what would be lost.
   private static func conclusion(_ report: StoreVerification.Report) -> String {
     guard !report.problems.isEmpty else { return "all is well up to revision \(report.last)" }
     guard let good = report.goodThrough else {

@@ -1,38 +1,38 @@
 import Foundation
 
-/// One row of the table of settings: its name, what it may be, what it means, and the field that holds its value. The
-/// default is what the field holds in `Settings()`.
+/// One row of the table of settings: its name, its allowed values, its meaning, and the field that holds its value. The
+/// default is the value of the field in `Settings()`.
 struct Setting: Sendable {
-  /// A value as its source has it: typed in a file, text everywhere else.
+  /// A value as in its source: typed in a file, text everywhere else.
   enum Value: Hashable, Sendable {
-    /// Text of the environment or the command line, which has no types.
+    /// A text of the environment or the command line, which have no types.
     case untyped(String)
     case text(String)
     case integer(Int)
     case list([String])
-    /// What no setting can be, in words.
+    /// A description of a value that no setting can have.
     case other(String)
   }
 
-  /// Why a value does not fit, as the predicate of a sentence: `is 70000, not between 0 and 65535`.
+  /// The reason why a value is invalid, as the predicate of a sentence: `is 70000, not between 0 and 65535`.
   struct Mismatch: Error, Hashable, Sendable {
     var reason: String
   }
 
   /// The dotted name: `heartbeat.seconds`.
   let name: String
-  /// What it is, in one line.
+  /// The meaning, in one line.
   let help: String
-  /// Which values are allowed, for the page of limits; empty where any text is.
+  /// The allowed values, for the page of limits. Empty if any text is allowed.
   let allowed: String
   /// Reads the value from the field.
   let value: @Sendable (Settings) -> Value
-  /// Hides the secret parts of a text for people who look at the settings; nil where there are none.
+  /// Hides the secret parts of a text when settings are shown. Nil if there are none.
   var masked: (@Sendable (String) -> String)?
   /// Checks a value and writes it to the field.
   let store: @Sendable (inout Settings, Value) throws(Mismatch) -> Void
 
-  /// The variable of the environment: `request.headerBytes` is KEYWAY_REQUEST_HEADER_BYTES.
+  /// The environment variable: `request.headerBytes` is KEYWAY_REQUEST_HEADER_BYTES.
   var environmentName: String {
     let words = name.map { $0.isUppercase ? "_\($0)" : $0 == "." ? "_" : $0.uppercased() }
     return "KEYWAY_" + words.joined()
@@ -40,7 +40,7 @@ struct Setting: Sendable {
 }
 
 extension Setting {
-  /// The value as it may be shown to people.
+  /// Returns the value to show to people, without secrets.
   func shown(_ settings: Settings) -> Value {
     guard let masked, case .text(let text) = value(settings) else { return value(settings) }
     return .text(masked(text))
@@ -48,7 +48,7 @@ extension Setting {
 
   typealias Field<Value> = any WritableKeyPath<Settings, Value> & Sendable
 
-  /// A whole number within a range.
+  /// Returns a setting with a whole number within a range.
   static func number<Number: FixedWidthInteger & Sendable>(
     _ name: String, _ field: Field<Number>, _ range: ClosedRange<Int>, _ help: String
   ) -> Setting {
@@ -64,7 +64,7 @@ extension Setting {
       })
   }
 
-  /// Any text but the empty one; `masked` hides what is secret in it where settings are shown.
+  /// Returns a setting with any text except the empty one. `masked` hides its secret parts when settings are shown.
   static func text(
     _ name: String, _ field: Field<String>, _ help: String, masked: (@Sendable (String) -> String)? = nil
   ) -> Setting {
@@ -73,7 +73,7 @@ extension Setting {
       store: { (settings, value) throws(Mismatch) in settings[keyPath: field] = try value.text() })
   }
 
-  /// One of the texts that the cases of a type stand for.
+  /// Returns a setting with one of the raw values of a type's cases.
   static func choice<Choice: RawRepresentable<String> & CaseIterable & Sendable>(
     _ name: String, _ field: Field<Choice>, _ help: String
   ) -> Setting {
@@ -89,7 +89,8 @@ extension Setting {
       })
   }
 
-  /// True or false. `formerNumber` is the setting to which a number belongs that earlier versions took here.
+  /// Returns a setting with true or false. `formerNumber` is the setting that replaces a number which earlier versions
+  /// accepted here.
   static func flag(
     _ name: String, _ field: Field<Bool>, _ help: String, formerNumber: String? = nil
   ) -> Setting {
@@ -106,7 +107,7 @@ extension Setting {
       })
   }
 
-  /// A list of texts; separated by commas where the source has no lists.
+  /// Returns a setting with a list of texts, separated by commas if the source has no lists.
   static func list(_ name: String, _ field: Field<[String]>, _ help: String) -> Setting {
     Setting(
       name: name, help: help, allowed: "a list", value: { .list($0[keyPath: field]) },
@@ -142,7 +143,7 @@ extension Setting.Value {
     }
   }
 
-  /// The value for a message.
+  /// The value, for a message.
   private var words: String {
     switch self {
     case .untyped(let text), .text(let text): "\"\(text)\""

@@ -1,19 +1,19 @@
-/// What a limit means to those who meet it.
+/// The effect of a limit on those who reach it.
 struct SettingLimit: Sendable {
-  /// What a limit is counted for: each of these has it for itself.
+  /// The kind of thing that a limit applies to, each on its own.
   enum Subject: String, Sendable {
     /// All clients together.
     case server
-    /// A client: one identity, or one address where no token says who asks.
+    /// A client: one identity, or one address if there is no token.
     case client
     case connection, request, object, transaction, stream, token
   }
 
   /// The name of the setting.
   let name: String
-  /// What the limit is counted for.
+  /// The kind of thing that the limit applies to.
   let subject: Subject
-  /// What happens over it, in the Markdown of Limits.md.
+  /// The effect of exceeding it, in the Markdown of Limits.md.
   let consequence: String
 
   init(_ name: String, of subject: Subject, _ consequence: String) {
@@ -21,8 +21,8 @@ struct SettingLimit: Sendable {
   }
 }
 
-/// The consequence of each limit, and the kind of thing that has the limit for itself. Settings that are not limits do
-/// not stand here.
+/// The consequence of each limit, and the kind of thing that it applies to. Settings that are not limits are not listed
+/// here.
 extension SettingLimit {
   /// The limits in the order of the table of settings; Limits.md is written from both.
   static let all: [SettingLimit] = [

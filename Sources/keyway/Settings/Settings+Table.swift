@@ -4,18 +4,18 @@ import KeyValueModel
 import KeywayServer
 import Store
 
-/// The table of settings: from it follow the configuration file, the variables of the environment, `--set`,
-/// `--print-config`, the messages about wrong settings, `Config/keyway.yaml` and the table of Limits.md.
+/// The table of settings. The configuration file, the environment variables, `--set`, `--print-config`, the messages
+/// about wrong settings, `Config/keyway.yaml` and the table of Limits.md are derived from it.
 ///
-/// swift-configuration was considered: it silently takes the default for a value of the wrong type, and cannot name
+/// swift-configuration was considered: it silently uses the default for a value of the wrong type, and cannot report
 /// unknown settings.
 extension Settings {
-  /// The settings that most servers set; of the others, the defaults follow from the machine or serve as they are.
+  /// The settings that most servers set. The defaults of the others follow from the machine, or suit as they are.
   static let first = [
     "host", "port", "names", "schema", "store", "durability", "public", "access.keys", "access.origins", "log.access",
   ]
 
-  /// All settings in the order of the file; those of one group stand together.
+  /// All settings in the order of the file. Settings of one group are adjacent.
   static let all: [Setting] = [
     .text("host", \.api.host, "the address to listen on, or unix: and the path of a socket"),
     .number("port", \.api.port, 0...65_535, "the port to listen on; 0 takes a free one, and a socket has none"),
@@ -164,10 +164,10 @@ extension Settings {
     .number("drain.noticeSeconds", \.drainNoticeSeconds, 0...3600, "how long /readyz is 503 before a stop begins"),
   ]
 
-  /// The setting of that name.
+  /// Returns the setting with this name.
   static func setting(named name: String) -> Setting? { all.first { $0.name == name } }
 
-  /// The names of the settings of a group: those of `log` begin with `log.`.
+  /// Returns the names of the settings of a group: those of `log` begin with `log.`.
   static func names(inGroup group: some StringProtocol) -> [String] {
     all.map(\.name).filter { $0.hasPrefix(group + ".") }
   }

@@ -4,21 +4,21 @@ import Logging
 import Store
 import Support
 
-/// How the server is to run: what the file, the environment and the flags say, on top of the defaults.
+/// The settings of the server: the file, the environment and the flags, on top of the defaults.
 ///
-/// The fields hold the values, and at first the defaults; most are the limits of the parts that they bound. Their names
-/// and ranges stand in the table, `Settings.all`.
+/// The fields hold the values, initially the defaults. Most are the limits of the parts that they limit. Their names
+/// and ranges are in the table, `Settings.all`.
 struct Settings: Sendable {
-  /// When a write is answered.
+  /// The point at which a write is acknowledged.
   enum Durability: String, CaseIterable, Sendable {
     case synced, relaxed
   }
 
-  /// What the server takes: address, names and limits.
+  /// The configuration of the server: address, names and limits.
   var api = KeywayServer.Configuration()
   /// The path of the schema file, or `TextFile.example`.
   var schema = TextFile.example
-  /// As it was set: `auto`, `none`, `TextFile.example` or a path; `seedFile` is what it comes to.
+  /// The value as set: `auto`, `none`, `TextFile.example` or a path. `seedFile` is the resulting file.
   var seed = "auto"
   var store = "keyway-data"
   var durability = Durability.synced
@@ -29,16 +29,17 @@ struct Settings: Sendable {
   var drainSeconds = 8
   var drainNoticeSeconds = 0
 
-  /// Where each value comes from, by the name of the setting; a value without an origin is a default.
+  /// The origin of each value, by the name of the setting. A value without an origin is a default.
   private(set) var origins: [String: SettingsError.Origin] = [:]
-  /// What looks like a mistake and does not keep the server from starting, in sentences.
+  /// Warnings about likely errors that do not keep the server from starting, as sentences.
   private(set) var warnings: [String] = []
 
-  /// Where the example has its objects, so that a schema of one's own finds none of them in the default store.
+  /// The store of the example, separate from the default store, in which another schema then finds none of its objects.
   static let exampleStore = "keyway-data/example"
   static let defaultStore = Settings().store
 
-  /// The file of objects that an empty store starts with: with `auto`, the example's where the schema is the example's.
+  /// The file with the initial objects of an empty store. With `auto`, it is the example's file if the schema is the
+  /// example's, else nil.
   var seedFile: String? {
     switch seed {
     case "none": nil
@@ -51,10 +52,10 @@ struct Settings: Sendable {
 // MARK: Loading
 
 extension Settings {
-  /// What starts with KEYWAY_, is no setting of the server, and yet no mistake.
+  /// The variables that begin with KEYWAY_ and are legitimate without being settings of the server.
   private static let otherVariables: Set<String> = ["KEYWAY_SERVER", "KEYWAY_TOKEN", SettingsSource.fileVariable]
 
-  /// The settings that hold: flags over environment over file over defaults.
+  /// Loads the settings. Flags take precedence over the environment, then the file, then the defaults.
   static func load(
     configFile: String?, flags: [SettingFlag], environment: [String: String]
   ) throws(SettingsError) -> Settings {
@@ -62,7 +63,7 @@ extension Settings {
     return try load(file: file, flags: flags, environment: environment)
   }
 
-  /// The same, with a file that has been read.
+  /// Loads the settings, with a file that has been read. The precedence is the same.
   static func load(
     file: SettingsFile?, flags: [SettingFlag], environment: [String: String],
     isStore: (String) -> Bool = SQLiteJournal.exists(inDirectory:)
@@ -75,17 +76,17 @@ extension Settings {
     return settings
   }
 
-  /// Gives the example a store of its own inside of the default one, where no other schema and no store is set. A store
-  /// that an earlier version has made for it in the default place goes on there.
+  /// Gives the example a store of its own inside the default one, unless another schema or a store is set. A store that
+  /// an earlier version has made for it in the default place is used there.
   private mutating func placeExample(isStore: (String) -> Bool) {
     guard takesDefaultStore else { return }
     store = isStore(Self.defaultStore) && !isStore(Self.exampleStore) ? Self.defaultStore : Self.exampleStore
   }
 
-  /// True if nothing says which store it is, and the schema is the example's.
+  /// True if no store is set, and the schema is the example's.
   var takesDefaultStore: Bool { origins["store"] == nil && schema == TextFile.example }
 
-  /// Sets one value and remembers where it comes from.
+  /// Sets one value and records its origin.
   mutating func set(
     _ name: String, to value: Setting.Value, from origin: SettingsError.Origin
   ) throws(SettingsError) {
@@ -100,8 +101,9 @@ extension Settings {
     origins[name] = origin
   }
 
-  /// An empty variable counts as none, as container tools pass it on for one that is not set, and so does one that
-  /// Kubernetes sets. An unknown one is only a warning: others may set variables of this name, too.
+  /// Sets the values of environment variables. An empty variable is ignored, since container tools pass one for a
+  /// variable that is not set, and so is one that Kubernetes sets. An unknown one is only a warning, since others may
+  /// set variables with such names too.
   private mutating func setAll(from environment: [String: String]) throws(SettingsError) {
     let environment = environment.filter { !$0.value.isEmpty && !ServiceVariable.matches($0.key, $0.value) }
     for setting in Self.all {
@@ -115,18 +117,18 @@ extension Settings {
   }
 }
 
-/// Settings that the server does not start with.
+/// An error in the settings, with which the server does not start.
 struct SettingsError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Where a value of the settings comes from.
+  /// The origin of a value of the settings.
   enum Origin: Hashable, Sendable, CustomStringConvertible {
-    /// A line of the configuration file, and where it matters the column; line 0 is the file as a whole.
+    /// A line of the configuration file, and a column if it matters. Line 0 is the file as a whole.
     case file(String, line: Int, column: Int? = nil)
-    /// A variable of the environment.
+    /// An environment variable.
     case environment(String)
-    /// A flag of the command line, as it was written.
+    /// A flag of the command line, as written.
     case flag(String)
 
-    /// How a message about it begins.
+    /// The beginning of a message about it.
     var description: String {
       switch self {
       case .file(let name, line: 0, _): name
@@ -136,16 +138,16 @@ struct SettingsError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// What has to be corrected.
+  /// The origin of the value to correct.
   var origin: Origin
-  /// What is wrong with it.
+  /// The explanation.
   var reason: String
 
   /// `keyway.yaml:12: port is 70000, not between 0 and 65535`.
   var description: String { "\(origin): \(reason)" }
 
-  /// Returns the reason for a name that is not a setting: it suggests the setting that is spelled nearly so, or those
-  /// of its group.
+  /// Returns the reason for a name that is not a setting. It suggests the setting with the most similar name, or the
+  /// settings of its group.
   static func unknown(_ name: String) -> String {
     let nearest = NearestName.of(name, among: Settings.all.map(\.name))
     let near = nearest.map { [$0] } ?? Settings.names(inGroup: name.prefix { $0 != "." })

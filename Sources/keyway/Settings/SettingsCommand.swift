@@ -3,7 +3,8 @@ import Foundation
 import KeyValueModel
 import KeywayServer
 
-/// `keyway settings`: writes what follows from the table of settings. For those who change the table, so not displayed.
+/// Implements `keyway settings`: writes the files derived from the table of settings. It is for developers who change
+/// the table, so the help does not list it.
 struct SettingsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "settings",
@@ -26,7 +27,7 @@ struct SettingsCommand: ParsableCommand {
   }
 }
 
-/// What is written from the table of settings: configuration files, and the table of Limits.md.
+/// Generates texts from the table of settings: configuration files, and the table of Limits.md.
 enum SettingsReference {
   /// `Config/keyway.yaml`: every setting with its default and its meaning.
   static var configurationFile: String {
@@ -45,7 +46,7 @@ enum SettingsReference {
     """ + Settings().rendered(comment: \.help)
   }
 
-  /// The text of Limits.md with its tables as the settings and their limits are.
+  /// Returns the text of Limits.md with its tables updated from the settings and their limits.
   static func limits(in page: String) -> String {
     let limits = Dictionary(SettingLimit.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     let defaults = Settings()
@@ -72,13 +73,13 @@ enum SettingsReference {
 // MARK: Settings as a configuration file
 
 extension Settings {
-  /// The settings as a configuration file, each with a comment that says where its value comes from.
+  /// Returns the settings as a configuration file, each with a comment on the origin of its value.
   func rendered() -> String {
     rendered { setting in origins[setting.name].map { "\($0)" } ?? "default" }
   }
 
-  /// The settings as a configuration file, each with the comment that `comment` gives. Settings of one group stand
-  /// together under its name.
+  /// Returns the settings as a configuration file, each with the comment that `comment` returns. Settings of one group
+  /// are listed under its name.
   func rendered(comment: (Setting) -> String) -> String {
     var text = ""
     var group: Substring?
@@ -96,7 +97,7 @@ extension Settings {
     return text
   }
 
-  /// A value as YAML. Every JSON string is YAML.
+  /// Returns a value as YAML. Every JSON string is valid YAML.
   static func yaml(_ value: Setting.Value) -> String {
     switch value {
     case .integer(let integer): String(integer)
@@ -105,7 +106,7 @@ extension Settings {
     }
   }
 
-  /// Whether YAML takes the text for a text without quotation marks; when in doubt, not.
+  /// Returns true if YAML reads the text as a string without quotation marks. Returns false in case of doubt.
   private static func isPlain(_ text: String) -> Bool {
     let words: Set<String> = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"]
     guard !words.contains(text.lowercased()) else { return false }
@@ -117,9 +118,9 @@ extension Settings {
   }
 }
 
-/// The table of Metrics.md, written from that of the metrics.
+/// Generates the table of Metrics.md from the metrics.
 enum MetricsReference {
-  /// The text of the page with its table as the metrics are.
+  /// Returns the text of the page with its table updated from the metrics.
   static func metrics(in page: String) -> String {
     let rows = Metric.allCases.map { metric in
       let labels = metric.labels.map { "`\($0)`" }.joined(separator: " ")
@@ -131,7 +132,7 @@ enum MetricsReference {
 }
 
 extension String {
-  /// The text of a page in which other lines stand in the place of the table whose first line begins with `header`.
+  /// Returns the text of a page with the table whose first line begins with `header` replaced by other lines.
   fileprivate func replacingTable(withHeader header: String, by table: [String]) -> String {
     var lines = components(separatedBy: "\n")
     guard let start = lines.firstIndex(where: { $0.hasPrefix(header) }) else { return self }

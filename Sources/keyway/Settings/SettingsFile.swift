@@ -1,7 +1,7 @@
 import KeyValueModel
 import Yams
 
-/// The configuration file: YAML, nested or with dotted names, every entry with its line.
+/// The configuration file: YAML, nested or with dotted names. Every entry has its line.
 struct SettingsFile {
   /// One setting of the file.
   struct Entry: Hashable, Sendable {
@@ -13,7 +13,7 @@ struct SettingsFile {
     var origin: SettingsError.Origin
   }
 
-  /// The entries in order. Whether their names and values are right is not looked at here.
+  /// The entries in order. Their names and values are not checked here.
   private(set) var entries: [Entry] = []
   private let name: String
 
@@ -28,7 +28,7 @@ struct SettingsFile {
     try self.init(name: path, text: text)
   }
 
-  /// Reads the text of a file that is called `name` in messages.
+  /// Reads the text of a file. Messages call it `name`.
   init(name: String, text: String) throws(SettingsError) {
     self.name = name
     let root: Node?
@@ -48,7 +48,7 @@ struct SettingsFile {
       guard case .scalar(let scalar) = key else { throw error(at: key, "a name must be a text") }
       let full = prefix + scalar.string
       if case .mapping(let inner) = value, Settings.setting(named: full) == nil {
-        // An unknown group is named as a whole, rather than by its first entry.
+        // An unknown group is reported as a whole, not by its first entry.
         guard !Settings.names(inGroup: full).isEmpty else { throw error(at: key, SettingsError.unknown(full)) }
         try read(inner, prefix: full + ".")
         continue
@@ -69,7 +69,7 @@ struct SettingsFile {
   private static func value(_ node: Node) -> Setting.Value {
     switch node {
     case .scalar(let scalar):
-      // A plain 8080 is a number, a quoted one a text.
+      // An unquoted 8080 is a number, a quoted one a text.
       switch YAMLScalar(scalar) {
       case .null: return .other("empty")
       case .integer(let integer): return .integer(Int(integer))

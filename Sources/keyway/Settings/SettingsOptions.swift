@@ -2,7 +2,7 @@ import ArgumentParser
 import CommandSupport
 import Foundation
 
-/// The flags of `serve` that are settings, and where the others come from.
+/// The flags of `serve` that are settings, and the sources of the others.
 struct SettingsOptions: ParsableArguments {
   @Option(help: ArgumentHelp(SettingsSource.fileHelp, valueName: "file"))
   var config: String?
@@ -44,7 +44,7 @@ struct SettingsOptions: ParsableArguments {
     }
   }
 
-  /// Where the settings come from. Of the flags, `--set` comes last and wins.
+  /// The source of the settings. Among the flags, `--set` takes precedence.
   var source: SettingsSource {
     let named = SettingFlag.flags([
       ("host", host), ("port", port), ("schema", schema), ("store", store), ("public", publicFolder),
@@ -57,24 +57,24 @@ struct SettingsOptions: ParsableArguments {
   }
 }
 
-/// Where the settings of a server come from, to be read once, or again while it runs.
+/// The source of a server's settings, to be read at the start, or again while it runs.
 struct SettingsSource: Sendable {
-  /// The variable that names the configuration file.
+  /// The environment variable that names the configuration file.
   static let fileVariable = "KEYWAY_CONFIG"
-  /// The configuration file that is looked for where none is named.
+  /// The configuration file that is used, if it exists, when none is named.
   private static let usualFile = ServerFile.name
   static let fileHelp =
     "A configuration file (YAML), or none (default: what \(fileVariable) says, or \(usualFile) where there is one)."
 
-  /// The path of the configuration file; nil for none.
+  /// The path of the configuration file, or nil for none.
   let configFile: String?
-  /// What named it, or `the current folder`, where it was found.
+  /// The flag or variable that named it, or `the current folder` if it was found there.
   let fileOrigin: String
   let flags: [SettingFlag]
   let environment: [String: String]
 
-  /// Chooses the configuration file: the one that `config`, the value of `--config`, names, else the environment,
-  /// else the usual one where it exists. A server keeps to it while it runs.
+  /// Chooses the configuration file: the one that `config`, the value of `--config`, names, else that of the
+  /// environment, else the usual one if it exists. A server uses the same file while it runs.
   init(
     config: String?, flags: [SettingFlag], environment: [String: String],
     exists: (String) -> Bool = { FileManager.default.fileExists(atPath: $0) }
@@ -87,34 +87,34 @@ struct SettingsSource: Sendable {
     self.environment = environment
   }
 
-  /// The settings that hold now.
+  /// Loads the present settings.
   func load() throws(SettingsError) -> Settings {
     try Settings.load(configFile: configFile, flags: flags, environment: environment)
   }
 }
 
-/// A setting that the command line gives.
+/// A setting of the command line.
 struct SettingFlag: Hashable, Sendable {
-  /// The flag as it was written: `--port`, `--set fetch.limit`.
+  /// The flag as written: `--port`, `--set fetch.limit`.
   var flag: String
   var name: String
   var value: String
 
-  /// A flag with another name than its setting.
+  /// Creates a flag whose name differs from that of its setting.
   init(flag: String, name: String, value: String) {
     self.flag = flag
     self.name = name
     self.value = value
   }
 
-  /// `--NAME VALUE`, for the flags that are named like their settings.
+  /// Creates the flag `--NAME VALUE`, which is named like its setting.
   init(_ name: String, _ value: String) {
     self.flag = "--\(name)"
     self.name = name
     self.value = value
   }
 
-  /// `--set NAME=VALUE`; nil without an equals sign.
+  /// Creates the flag `--set NAME=VALUE`. Nil without an equals sign.
   init?(assignment: String) {
     guard let equals = assignment.firstIndex(of: "=") else { return nil }
     name = String(assignment[..<equals])
@@ -122,7 +122,7 @@ struct SettingFlag: Hashable, Sendable {
     flag = "--set \(name)"
   }
 
-  /// Those flags that were given.
+  /// Returns the flags that were given.
   static func flags(_ flags: [(name: String, value: String?)]) -> [SettingFlag] {
     flags.compactMap { name, value in value.map { SettingFlag(name, $0) } }
   }

@@ -22,7 +22,8 @@ struct PeerServing {
   /// The seconds between two attempts to open the journal again.
   private static let pause = 1.0
 
-  /// `source` is where the settings come from, and `signals` what stops the server or has it read them again.
+  /// Creates the node. `source` is the source of the settings, and `signals` stops the server or makes it read them
+  /// again.
   init(
     _ settings: Settings, from source: SettingsSource, _ signals: ServerSignals, log: LogOutput, logger: Logger
   ) {

@@ -31,7 +31,7 @@ package final class Route: Sendable {
     /// Everyone whom the rules permit.
     case objects
     /// Everyone with a token, and everyone else if the rules let them read something. A named stream and its cells are
-    /// for admins and for the identity that opened it.
+    /// for admins and for the owner of the stream.
     case streams
 
     /// True if the resource requires a token.

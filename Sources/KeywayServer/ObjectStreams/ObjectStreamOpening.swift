@@ -257,7 +257,7 @@ extension StreamServices {
       return paths
     }
     guard paths.count <= limits.keyPaths else {
-      throw Problem(.tooManyKeyPaths, "\(paths.count) key paths; there may be \(limits.keyPaths)")
+      throw Problem(.tooManyKeyPaths, "\(paths.count) key paths exceed the limit of \(limits.keyPaths)")
     }
     return paths.map { path in
       Observation(

@@ -185,19 +185,19 @@ extension Problem {
     case .rows(.perClient):
       self.init(
         .tooManyQueries,
-        "the live queries of this client would have more rows than the \(limits.queryRowsPerClient) of "
+        "the live queries of this client would have more than the \(limits.queryRowsPerClient) rows of "
           + "queries.rowsPerClient",
         status: .tooManyRequests)
     case .queries(.total):
       self.init(
         .tooManyQueries,
-        "of the \(limits.queries) live queries of queries.maximum, \(publication.queries.count) are open, "
+        "\(publication.queries.count) of the \(limits.queries) live queries of queries.maximum are open, "
           + "\(holding.queries) by this client; its share of the rest is used up")
     case .rows(.total):
       self.init(
         .tooManyQueries,
-        "of the \(limits.queryRows) rows of queries.rows, live queries have \(publication.queries.rowCount), "
-          + "\(holding.rows) of this client; its share of the rest does not suffice for this query")
+        "live queries have \(publication.queries.rowCount) of the \(limits.queryRows) rows of queries.rows, "
+          + "\(holding.rows) for this client; its share of the rest is too small for this query")
     }
   }
 }

@@ -168,7 +168,7 @@ extension KeyPathHandlers {
       if let members = try target.references() {
         if case .attribute? = memberType {
           throw Problem(
-            .malformedQuery, "object: the members are values, and removed by value=JSON", object: reference,
+            .malformedQuery, "object: the members are values; remove them with value=JSON", object: reference,
             keyPath: keyPath)
         }
         return .removeMembers(reference, keyPath: keyPath, members)
@@ -199,7 +199,7 @@ extension KeyPathHandlers {
   private static func mutation(_ text: String) throws(Problem) -> SetMutation {
     if let mutation = SetMutation(rawValue: text) { return mutation }
     let names = SetMutation.allCases.map(\.rawValue).joined(separator: ", ")
-    throw Problem(.malformedQuery, "operation: '\(text)' is none of \(names)")
+    throw Problem(.malformedQuery, "operation: '\(text)' is not one of \(names)")
   }
 }
 
@@ -240,7 +240,7 @@ struct MemberReader {
       return .object(reference, body)
     }
     guard case .string(let text) = name, let reference = Reference(text) else {
-      throw ModelError(.invalidValue, "@ref is \(name.json), which is no reference such as \"\(destination)/1\"")
+      throw ModelError(.invalidValue, "@ref is \(name.json), which is not a reference such as \"\(destination)/1\"")
     }
     return .object(reference, body)
   }
@@ -254,7 +254,7 @@ extension Target {
     var indexes: [Int] = []
     for text in texts {
       guard (text.hasPrefix("-") ? text.dropFirst() : text[...]).isDecimal else {
-        throw Problem(.malformedQuery, "index: '\(text)' is no whole number")
+        throw Problem(.malformedQuery, "index: '\(text)' is not a whole number")
       }
       // A number that is too long is out of range too.
       indexes.append(Int(text) ?? .max)
@@ -268,7 +268,7 @@ extension Target {
     var references: [Value] = []
     for text in texts {
       guard let reference = Reference(text) else {
-        throw Problem(.malformedQuery, "object: '\(text)' is no reference such as Employee/3")
+        throw Problem(.malformedQuery, "object: '\(text)' is not a reference such as Employee/3")
       }
       references.append(.reference(reference))
     }
@@ -288,7 +288,7 @@ extension Target {
   /// Throws `malformed-query` if the request has more than one of the parameters.
   fileprivate func allowOneOf(_ names: String...) throws(Problem) {
     let given = names.filter { self[$0] != nil }
-    if given.count > 1 { throw Problem(.malformedQuery, "\(given.joined(separator: " and ")) do not go together") }
+    if given.count > 1 { throw Problem(.malformedQuery, "\(given.joined(separator: " and ")) cannot be combined") }
   }
 }
 

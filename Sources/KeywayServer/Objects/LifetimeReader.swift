@@ -12,8 +12,8 @@ package struct LifetimeReader: Sendable {
 
   private static let prefix = "stream="
   private static let rule =
-    "is the seconds that the object is to last, 1 to \(Lifetime.maximumSeconds), stream= with the name of a stream "
-    + "that is there, or none"
+    "must be a number of seconds from 1 to \(Lifetime.maximumSeconds), stream= with the name of an existing "
+    + "stream, or none"
 
   /// Returns the operation for the header of a request for an object, or none without the header. Throws
   /// `invalid-value`.
@@ -50,7 +50,7 @@ package struct LifetimeReader: Sendable {
   /// the object would seem to have got that lifetime.
   static func refuse(_ request: borrowing Request, _ remark: String) throws(Problem) {
     guard request.header(.keywayLifetime) != nil else { return }
-    throw Problem(.invalidValue, "Keyway-Lifetime goes with PUT, POST and PATCH of an object; \(remark)")
+    throw Problem(.invalidValue, "Keyway-Lifetime is allowed only for PUT, POST and PATCH of an object; \(remark)")
   }
 
   /// Returns the value of an operation's `lifetime`. Throws `invalid-value`.

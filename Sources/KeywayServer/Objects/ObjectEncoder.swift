@@ -138,7 +138,7 @@ extension ObjectEncoder {
     for text in target.list("expand") ?? [] {
       let path = try Problem.translating { () throws(ModelError) in try state.state.schema.resolve(text, from: entity) }
       guard path.operation == nil, path.type.namesObjects else {
-        throw Problem(.malformedQuery, "expand: '\(text)' is no relationship", keyPath: text)
+        throw Problem(.malformedQuery, "expand: '\(text)' is not a relationship", keyPath: text)
       }
       if let viewer { try Problem.translating(try viewer.check(path, from: entity, in: state.state.schema)) }
       expansion.add(path.keys[...])

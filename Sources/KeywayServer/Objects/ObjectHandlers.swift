@@ -106,7 +106,7 @@ struct ObjectHandlers: Sendable {
     let reference = try context.reference(in: store.schema)
     try writer.reading(reference, for: context.viewer) { () throws(Problem) in
       try context.checkParameters()
-      try LifetimeReader.refuse(request, "a DELETE ends it at once")
+      try LifetimeReader.refuse(request, "a DELETE ends the object at once")
     }
     let write = Write(operations: [.delete(reference)], subject: .object(reference))
     return try writer.submit(write, request, context) { _, _ in

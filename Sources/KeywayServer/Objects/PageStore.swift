@@ -140,7 +140,7 @@ package final class PageStore: Sendable {
     }
     guard isKept else {
       throw Problem(
-        .overloaded, "there is no room to keep so many rows for their next pages; a larger limit needs fewer pages")
+        .overloaded, "no memory is left to keep so many rows for their next pages; use a larger limit")
     }
     return word
   }
@@ -152,7 +152,7 @@ package final class PageStore: Sendable {
   ) throws(Problem) -> (word: String, fetch: Fetch, offset: Int) {
     let parts = page.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 2, let offset = Int(parts[1]), offset >= 0 else {
-      throw Problem(.malformedQuery, "page wants what 'next' gave")
+      throw Problem(.malformedQuery, "page must be the value of 'next' in the page before")
     }
     let word = String(parts[0])
     let now = now()
@@ -164,7 +164,7 @@ package final class PageStore: Sendable {
       throw Self.expired
     }
     guard fetch.includes(target), offset <= fetch.rows.references.count else {
-      throw Problem(.malformedQuery, "page belongs to another fetch; page alone is enough")
+      throw Problem(.malformedQuery, "page belongs to a fetch with other parameters; page alone is enough")
     }
     return (word, fetch, offset)
   }

@@ -24,14 +24,14 @@ struct TransactionHandler: Sendable {
   /// Commits all operations or none.
   func commit(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
-    try LifetimeReader.refuse(request, "here 'lifetime' of create and patch says it")
+    try LifetimeReader.refuse(request, "in a transaction, use 'lifetime' of create and patch")
     let body = try Self.body(of: request)
     guard case .array(let elements)? = body["operations"], body.members.count == 1 else {
-      throw Problem(.invalidValue, "a transaction is {\"operations\":[…]}")
+      throw Problem(.invalidValue, "a transaction must have the form {\"operations\":[…]}")
     }
     guard elements.count <= limits.transactionOperations else {
       throw Problem(
-        .tooManyOperations, "\(elements.count) operations; a transaction has at most \(limits.transactionOperations)")
+        .tooManyOperations, "\(elements.count) operations exceed the limit of \(limits.transactionOperations)")
     }
     // A transaction without operations evaluates no rule, but still makes a revision.
     if elements.isEmpty, context.requester.isUnknown { throw AccessControl.unauthenticated }
@@ -78,7 +78,9 @@ struct OperationReader {
 
   /// Creates a reader for an element of `operations`. Throws `invalid-value` if it is not an object.
   init(_ value: Value, _ schema: Schema, makeID: @escaping () -> String) throws(ModelError) {
-    guard case .object(let members) = value else { throw ModelError(.invalidValue, "an operation is a JSON object") }
+    guard case .object(let members) = value else {
+      throw ModelError(.invalidValue, "an operation must be a JSON object")
+    }
     self.members = members
     self.schema = schema
     self.makeID = makeID
@@ -128,17 +130,17 @@ struct OperationReader {
   /// `remove`: one has indexes, the other members.
   private func kind() throws(ModelError) -> OperationKind {
     let name = try string("op")
-    guard let sent = Self.sent[name] else { throw ModelError(.invalidValue, "'\(name)' is no operation") }
+    guard let sent = Self.sent[name] else { throw ModelError(.invalidValue, "'\(name)' is not an operation") }
     for member in members.members.keys where member != "op" && !sent.members.contains(member) {
       throw ModelError(
-        .invalidValue, "'\(member)' is no member of this operation; it has \(sent.members.joined(separator: ", "))")
+        .invalidValue, "'\(member)' is not a member of this operation; it has \(sent.members.joined(separator: ", "))")
     }
     guard sent.isAmbiguous else { return sent.first }
     switch (members["index"], members["value"]) {
     case (nil, _?): return .removeMembers
     case (_?, nil): return .removeIndexes
     case (nil, nil): throw ModelError(.invalidValue, "the operation lacks 'index' or 'value'")
-    case (_?, _?): throw ModelError(.invalidValue, "a remove has index or value, not both")
+    case (_?, _?): throw ModelError(.invalidValue, "a remove must have index or value, not both")
     }
   }
 
@@ -157,12 +159,12 @@ struct OperationReader {
       return .members(try newMembers(reference, keyPath))
     case .body:
       guard case .object(let object) = try value(form.name) else {
-        throw ModelError(.invalidValue, "'\(form.name)' is a JSON object")
+        throw ModelError(.invalidValue, "'\(form.name)' must be a JSON object")
       }
       return .body(object)
     case .revision:
       guard let revision = try value(form.name).wholeNumber, revision >= 0 else {
-        throw ModelError(.invalidValue, "revision is a whole number from 0")
+        throw ModelError(.invalidValue, "'revision' must be a whole number, 0 or greater")
       }
       return .revision(Revision(revision))
     case .mutation, .patch, .lifetime: break
@@ -180,12 +182,12 @@ struct OperationReader {
 
   private func indexes() throws(ModelError) -> [Int] {
     guard case .array(let elements) = try value("index") else {
-      throw ModelError(.invalidValue, "'index' is an array of places")
+      throw ModelError(.invalidValue, "'index' must be an array of indexes")
     }
     var indexes: [Int] = []
     for element in elements {
       guard let index = element.wholeNumber else {
-        throw ModelError(.invalidValue, "'index' has \(element.json), which is no whole number")
+        throw ModelError(.invalidValue, "'index' has \(element.json), which is not a whole number")
       }
       indexes.append(Int(index))
     }
@@ -200,21 +202,25 @@ struct OperationReader {
   }
 
   private func string(_ name: String) throws(ModelError) -> String {
-    guard case .string(let text) = try value(name) else { throw ModelError(.invalidValue, "'\(name)' is a string") }
+    guard case .string(let text) = try value(name) else {
+      throw ModelError(.invalidValue, "'\(name)' must be a string")
+    }
     return text
   }
 
   private func reference() throws(ModelError) -> Reference {
     let text = try string("object")
     guard let reference = Reference(text) else {
-      throw ModelError(.invalidValue, "'\(text)' is no reference such as \"Account/1\"")
+      throw ModelError(.invalidValue, "'\(text)' is not a reference such as \"Account/1\"")
     }
     return reference
   }
 
   private func newReference() throws(ModelError) -> Reference {
     guard members["entity"] != nil else { return try reference() }
-    guard members["object"] == nil else { throw ModelError(.invalidValue, "a create has object or entity, not both") }
+    guard members["object"] == nil else {
+      throw ModelError(.invalidValue, "a create must have object or entity, not both")
+    }
     let entity = try string("entity")
     guard let reference = Reference(entity: entity, id: makeID()) else {
       throw ModelError(.unknownEntity, "the schema has no entity '\(entity)'")

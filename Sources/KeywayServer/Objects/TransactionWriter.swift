@@ -27,7 +27,7 @@ struct TransactionWriter: Sendable {
     guard size <= limits.transactionOperations else {
       throw Problem(
         .tooManyOperations,
-        "\(size) operations and objects made in place; a transaction has at most \(limits.transactionOperations)")
+        "\(size) operations and new objects exceed the limit of \(limits.transactionOperations)")
     }
     var transaction = Transaction(
       write.operations,
@@ -81,7 +81,7 @@ struct TransactionWriter: Sendable {
   private static func writer(of request: borrowing Request) throws(Problem) -> String? {
     guard let name = request.header(.keywayWriter) else { return nil }
     guard (1...128).contains(name.utf8.count), name.isVisibleASCII else {
-      throw Problem(.malformedQuery, "Keyway-Writer is 1 to 128 visible ASCII characters")
+      throw Problem(.malformedQuery, "Keyway-Writer must be 1 to 128 visible ASCII characters")
     }
     return name
   }

@@ -126,7 +126,7 @@ struct LeaseTests {
     let requests: [(method: String, path: String, body: String?, detail: String)] = [
       ("PUT", "objects/Note/1/text", "\"x\"", "a key path has no lifetime"),
       ("DELETE", "objects/Note/1/text", nil, "a key path has no lifetime"),
-      ("DELETE", "objects/Note/1", nil, "a DELETE ends it at once"),
+      ("DELETE", "objects/Note/1", nil, "a DELETE ends the object at once"),
       ("POST", "transactions", #"{"operations":[]}"#, "'lifetime' of create and patch"),
     ]
     for (method, path, body, detail) in requests {

@@ -28,7 +28,7 @@ struct OperationsHandlers: Sendable {
   /// `/v1/problems/{code}`: the meaning of a problem.
   func problem(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     guard let code = ProblemCode(rawValue: context[.code]) else {
-      throw Problem(.notFound, "there is no problem '\(context[.code])'")
+      throw Problem(.notFound, "'\(context[.code])' is not a problem code")
     }
     return .response(
       .json([
@@ -128,7 +128,7 @@ final class Readiness: Sendable {
     if isDraining { throw Self.draining }
     try check()
     if case .unavailable(let reason) = store.condition, !isTolerated {
-      throw Problem(.storeUnavailable, "writes are refused, reading goes on: \(reason)")
+      throw Problem(.storeUnavailable, "writes are refused, reads still succeed: \(reason)")
     }
   }
 

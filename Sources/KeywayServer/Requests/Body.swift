@@ -22,7 +22,7 @@ package enum Body {
     let type = given.map { $0.prefix { $0 != ";" }.trimmingSpaces().lowercased() }
     if let type, types.contains(type) { return type }
     let list = types.joined(separator: ", ")
-    let reason = given.map { "'\($0)' is not" } ?? "there is no Content-Type, and it must be"
+    let reason = given.map { "'\($0)' is not" } ?? "Content-Type is missing and must be"
     throw Problem(.unsupportedMediaType, "\(reason) one of \(list); with curl, use curl --json")
       .with(types.contains(mergePatch) ? .acceptPatch : .accept, list)
   }

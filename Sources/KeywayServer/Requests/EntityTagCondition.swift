@@ -24,7 +24,7 @@ package enum EntityTagCondition: Sendable {
       if isWeak { rest = rest.dropFirst(2) }
       // A tag may hold commas, but no quotation mark (RFC 9110 §8.8.3).
       guard rest.first == "\"", let end = rest.dropFirst().firstIndex(of: "\"") else {
-        throw Problem(.malformedQuery, "\(header) wants entity tags in quotation marks, or *")
+        throw Problem(.malformedQuery, "\(header) must be a list of entity tags in quotation marks, or *")
       }
       tags.append((String(rest[rest.index(after: rest.startIndex)..<end]), isWeak))
       rest = rest[rest.index(after: end)...]
@@ -91,7 +91,7 @@ struct ReadConditions: Sendable {
 
   private func isUnchanged(_ tag: String, _ holds: (EntityTagCondition) -> Bool) throws(Problem) -> Bool {
     if let match, try !holds(EntityTagCondition(match, header: "If-Match")) {
-      throw Problem(.staleRevision, "what is there is not what If-Match names").with(.eTag, "\"\(tag)\"")
+      throw Problem(.staleRevision, "If-Match does not match the current ETag").with(.eTag, "\"\(tag)\"")
     }
     guard let noneMatch else { return false }
     return try EntityTagCondition(noneMatch, header: "If-None-Match").names(tag, weakly: true)

@@ -2,7 +2,7 @@ package import HTTPTypes
 
 extension HTTPField.Name {
   private static func named(_ text: String) -> HTTPField.Name {
-    guard let name = HTTPField.Name(text) else { preconditionFailure("'\(text)' is no field name") }
+    guard let name = HTTPField.Name(text) else { preconditionFailure("'\(text)' is not a field name") }
     return name
   }
 

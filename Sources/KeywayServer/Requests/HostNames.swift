@@ -22,8 +22,8 @@ package struct HostNames: Sendable {
       let lowercase = name.lowercased()
       guard Self.isName(lowercase) else {
         throw AccessError(
-          "names: '\(name)' matches no Host: a name is a host without a port, such as app.example.org, 192.0.2.1, "
-            + "2001:db8::1, or *.example.org for all below it; a list has one name an element")
+          "names: '\(name)' matches no Host: use a host without a port, such as app.example.org, 192.0.2.1, "
+            + "2001:db8::1, or *.example.org for all names below it; a list has one name per element")
       }
       if lowercase.hasPrefix("*.") { suffixes.append(String(lowercase.dropFirst())) }
     }

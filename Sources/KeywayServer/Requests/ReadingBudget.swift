@@ -98,8 +98,8 @@ package final class ReadingBudget {
       isTooLong = true
       throw Problem(
         .tooManyBytes,
-        "the answer would have more than \(limits.answerBytes) bytes (answer.bytes): ask for fewer objects (limit, and "
-          + "page for the rest), for some of their keys (keys), or expand less")
+        "the response would have more than \(limits.answerBytes) bytes (answer.bytes): request fewer objects (limit, "
+          + "and page for the rest) or fewer of their keys (keys), or expand less")
     }
     try reserve(bytes)
   }
@@ -124,7 +124,7 @@ package final class ReadingBudget {
   /// Spends objects. Throws `too-many-objects` if too few are left.
   package func spend(objects count: Int) throws(Problem) {
     guard count <= objectsLeft else {
-      throw Problem(.tooManyObjects, "the answer would be made of more than \(limits.answerObjects) objects")
+      throw Problem(.tooManyObjects, "the response would have more than \(limits.answerObjects) objects")
     }
     objectsLeft -= count
   }

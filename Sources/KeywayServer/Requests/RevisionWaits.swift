@@ -89,7 +89,7 @@ package final class RevisionWaits: Sendable {
     guard cursor.epoch == store.epoch, cursor.revision > judged else { return nil }
     let client = request.client
     guard !request.isHandledAgain, hasRoom(for: client) else {
-      throw Problem(.behind, "the store is at revision \(judged) and has not come to \(cursor)")
+      throw Problem(.behind, "the store is at revision \(judged) and has not reached \(cursor)")
     }
     request.keepBody()
     return .deferred { [self] completion in
@@ -106,7 +106,7 @@ package final class RevisionWaits: Sendable {
     guard revision > store.revision else { return answer(nil) }
     add(of: client, until: revision, present: { store.revision }) {
       let present = store.revision
-      let detail = "the answer is of revision \(revision), and this node has come to \(present) only"
+      let detail = "the response is of revision \(revision), but this node has only reached \(present)"
       answer(present < revision ? Problem(.behind, detail) : nil)
     }
   }

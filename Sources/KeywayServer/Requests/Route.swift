@@ -132,7 +132,7 @@ package final class Route: Sendable {
     forms = (form.map { [$0] } ?? []) + (stream == nil ? [] : [.stream])
     let described = OpenAPIDocument.parameterNames(of: pattern)
     precondition(
-      Set(handlers.map(\.key)) == Set(described.map(\.method)), "'\(pattern)' is described otherwise than it is")
+      Set(handlers.map(\.key)) == Set(described.map(\.method)), "'\(pattern)' differs from its description")
     parameterNames = described
     acceptPatch = patchTypes?.joined(separator: ", ")
     methods = handlers.flatMap { $0.key == .get ? [.get, .head] : [$0.key] } + [.options]
@@ -141,7 +141,7 @@ package final class Route: Sendable {
     segments = pattern.dropFirst().split(separator: "/", omittingEmptySubsequences: false).map { text in
       guard text.hasPrefix("{") else { return .literal(String(text)) }
       guard let parameter = Parameter(rawValue: String(text.dropFirst().dropLast())) else {
-        preconditionFailure("'\(text)' in '\(pattern)' is no parameter")
+        preconditionFailure("'\(text)' in '\(pattern)' is not a parameter")
       }
       return .parameter(parameter)
     }
@@ -232,7 +232,7 @@ package struct RequestContext: Sendable {
   }
 
   /// Returns the explanation why a text is not an id.
-  static func idRule(_ id: String) -> String { "'\(id)' is no id: those have 1 to 128 of A-Z a-z 0-9 . _ ~ -" }
+  static func idRule(_ id: String) -> String { "'\(id)' is not an id: an id has 1 to 128 of A-Z a-z 0-9 . _ ~ -" }
 }
 
 /// Content negotiation (RFC 9110 §12.5.1) between the ways to read a resource.

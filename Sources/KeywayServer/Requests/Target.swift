@@ -87,7 +87,7 @@ package struct Target: Sendable {
         try decoded(pair[pair.index(after: equals)...], plusIsSpace: true)
       }
       guard !parameters.contains(where: { $0.name == name }) else {
-        throw Problem(.malformedQuery, "the parameter '\(name)' is there twice")
+        throw Problem(.malformedQuery, "the parameter '\(name)' appears twice")
       }
       parameters.append((name, value ?? ""))
     }
@@ -105,7 +105,7 @@ package struct Target: Sendable {
         bytes.append(UInt8(ascii: " "))
       } else if byte == UInt8(ascii: "%") {
         guard let high = rest.popFirst().flatMap(hexadecimal), let low = rest.popFirst().flatMap(hexadecimal) else {
-          throw Problem(.malformedQuery, "'%' in the request target wants two hexadecimal digits")
+          throw Problem(.malformedQuery, "'%' in the request target must be followed by two hexadecimal digits")
         }
         bytes.append(high << 4 | low)
       } else {
@@ -127,7 +127,7 @@ package struct Target: Sendable {
     if let defect { throw Problem(.malformedQuery, defect) }
     for parameter in parameters where !names.contains(parameter.name) {
       let list = names.isEmpty ? "none" : names.joined(separator: ", ")
-      throw Problem(.malformedQuery, "the parameter '\(parameter.name)' is unknown here; there is \(list)")
+      throw Problem(.malformedQuery, "the parameter '\(parameter.name)' is unknown here; known parameters: \(list)")
     }
   }
 
@@ -141,7 +141,7 @@ package struct Target: Sendable {
     guard let text = self["limit"] else { return nil }
     guard let limit = Int(text), range.contains(limit) else {
       let most = range.upperBound == .max ? "" : " to \(range.upperBound)"
-      throw Problem(.malformedQuery, "limit is a whole number from \(range.lowerBound)\(most)")
+      throw Problem(.malformedQuery, "limit must be a whole number from \(range.lowerBound)\(most)")
     }
     return limit
   }

@@ -55,7 +55,7 @@ extension Target {
     switch self["overflow"] {
     case nil, "coalesce": return .coalesce
     case "disconnect": return .disconnect
-    default: throw Problem(.malformedQuery, "overflow is coalesce or disconnect")
+    default: throw Problem(.malformedQuery, "overflow must be coalesce or disconnect")
     }
   }
 

@@ -90,7 +90,7 @@ package final class StreamServices: Sendable {
     Problem(
       .tooManyBytes,
       "the stream would begin with more than the \(limits.eventBytes) bytes of streams.eventBytes: "
-        + "ask for fewer keys, cells or rows")
+        + "request fewer keys, cells or rows")
   }
 
   /// Posts the catch-up of a lagging stream that has read everything else: a text in place of what it missed, up to a
@@ -111,12 +111,12 @@ extension Problem {
   /// Creates the problem of a stream that the hub did not open.
   package init(_ error: StreamHubError) {
     switch error {
-    case .tooManyStreams: self.init(.tooManyStreams, "as many streams are open as the server allows")
+    case .tooManyStreams: self.init(.tooManyStreams, "the server's limit of open streams is reached")
     case .tooManyStreamsOfClient:
       self.init(
-        .tooManyStreams, "as many streams of this client are open as the server allows one", status: .tooManyRequests)
+        .tooManyStreams, "this client's limit of open streams is reached", status: .tooManyRequests)
     case .noMemory:
-      self.init(.overloaded, "there is no memory left for what the stream begins with, of this client or of all")
+      self.init(.overloaded, "no memory is left for the beginning of the stream, for this client or for all")
     case .draining: self.init(.draining, "the server is about to stop")
     }
   }

@@ -172,7 +172,7 @@ class Elements:
         assert more["sections"][1] == {"name": "many", "count": 2300}, more
         rows, more, _ = listed(limit=0)
         assert rows == [] and more["total"] == 2300, more
-        assert listed(limit=-1) == [400, "limit is a whole number from 0 to 1000"], listed(limit=-1)
+        assert listed(limit=-1) == [400, "limit must be a whole number from 0 to 1000"], listed(limit=-1)
         assert listed(sort="nme")[0] == 404
         self.server.ask("POST", "/v1/transactions", {"operations": [
             {"op": "delete", "object": f"Item/x{n}"} for n in range(2300)]})

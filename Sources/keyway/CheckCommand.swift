@@ -7,7 +7,7 @@ import Store
 /// Implements `keyway check`: checks a schema.
 struct CheckCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "check", abstract: "Checks a schema file, and says line by line what is wrong with it.")
+    commandName: "check", abstract: "Checks a schema file, and reports each error with its line.")
 
   @Argument(help: "The schema file.")
   var file: String
@@ -70,7 +70,7 @@ enum TextFile {
     }
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
-      let reason = errno == ENOENT ? "there is no such file" : "cannot be read: \(String(cString: strerror(errno)))"
+      let reason = errno == ENOENT ? "does not exist" : "cannot be read: \(String(cString: strerror(errno)))"
       throw Unreadable(reason: reason)
     }
     let data: Data
@@ -80,7 +80,7 @@ enum TextFile {
       throw Unreadable(reason: "cannot be read: \(error.systemReason)")
     }
     guard let text = String(data: data, encoding: .utf8) else {
-      throw Unreadable(reason: "is not a text in UTF-8; save it in that encoding")
+      throw Unreadable(reason: "is not UTF-8 text; save it in that encoding")
     }
     return text
   }

@@ -12,10 +12,10 @@ struct InitCommand: ParsableCommand {
       keyway init todo
       cd todo && keyway serve
 
-      A file that is there already is never written over: then nothing is written, and the command fails.
+      An existing file is never overwritten: the command then fails and writes nothing.
       """)
 
-  @Argument(help: ArgumentHelp("The folder; it is made where it is missing.", valueName: "dir"))
+  @Argument(help: ArgumentHelp("The folder, which is created if it does not exist.", valueName: "dir"))
   var folder = "."
 
   func run() throws {
@@ -23,12 +23,12 @@ struct InitCommand: ParsableCommand {
     let files = StarterFiles.all.map { (path: isHere ? $0.name : "\(folder)/\($0.name)", text: $0.text) }
     for file in files {
       var status = stat()
-      if lstat(file.path, &status) == 0 { throw CommandFailure("\(file.path): is there already; nothing was written") }
+      if lstat(file.path, &status) == 0 { throw CommandFailure("\(file.path): already exists; nothing was written") }
     }
     do {
       try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     } catch {
-      throw CommandFailure("\(folder): cannot be made: \(error.systemReason)")
+      throw CommandFailure("\(folder): cannot be created: \(error.systemReason)")
     }
     for file in files { try NewFile.write(file.text, to: file.path) }
     let change = isHere ? "" : "cd \(folder) && "

@@ -9,7 +9,7 @@ import KeywayServer
 struct TokenCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "token",
-    abstract: "Makes a key for access.keys, or a token that is signed with it: for development.",
+    abstract: "Makes a key for access.keys, or a token signed with it, for development.",
     discussion: """
       keyway token --new-key
       keyway serve --set access.keys=keyway-keys.json
@@ -19,28 +19,28 @@ struct TokenCommand: ParsableCommand {
       its own, and the server has the public part.
       """)
 
-  @Flag(help: "Write a new key to the file, which must not be there yet.")
+  @Flag(help: "Write a new key to the file, which must not exist yet.")
   var newKey = false
 
   @Option(help: ArgumentHelp("The file of keys, a JWK Set.", valueName: "path"))
   var keys = "keyway-keys.json"
 
-  @Option(help: "Who the token stands for.")
+  @Option(help: "The subject of the token.")
   var sub: String?
 
   @Option(help: ArgumentHelp("A claim; may be repeated. \(TypedValue.help)", valueName: "name=value"))
   var claim: [String] = []
 
-  @Option(help: ArgumentHelp("How long the token holds.", valueName: "30s, 15m, 1h or 7d"))
+  @Option(help: ArgumentHelp("The validity of the token.", valueName: "30s, 15m, 1h or 7d"))
   var expires = "1h"
 
   func validate() throws {
-    guard newKey != (sub != nil) else { throw ValidationError("either --new-key or --sub") }
+    guard newKey != (sub != nil) else { throw ValidationError("use either --new-key or --sub") }
     guard newKey || Self.seconds(expires) != nil else {
-      throw ValidationError("--expires is a number with s, m, h or d behind it, such as 15m")
+      throw ValidationError("--expires must be a number followed by s, m, h or d, such as 15m")
     }
     for claim in claim where claim.split(separator: "=", maxSplits: 1).count != 2 {
-      throw ValidationError("--claim is name=value, and '\(claim)' is not")
+      throw ValidationError("--claim must be name=value, not '\(claim)'")
     }
   }
 
@@ -54,7 +54,7 @@ struct TokenCommand: ParsableCommand {
       throw CommandFailure("\(keys): \(error)")
     }
     guard let key = DevelopmentKey(of: set) else {
-      throw CommandFailure("\(keys) has no shared secret: only public keys, which sign nothing")
+      throw CommandFailure("\(keys) has no shared secret: only public keys, which cannot sign")
     }
     let now = Int64(Date().timeIntervalSince1970)
     var claims: JSONObject = [

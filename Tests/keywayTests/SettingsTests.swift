@@ -105,7 +105,7 @@ struct SettingsTests {
       throws: { "\($0)" == "--set fetch.limits: there is no setting fetch.limits; did you mean fetch.limit?" })
     #expect(
       performing: { try Settings.load(configFile: "/nowhere/k.yaml", flags: [], environment: [:]) },
-      throws: { "\($0)" == "/nowhere/k.yaml: there is no such file" })
+      throws: { "\($0)" == "/nowhere/k.yaml: does not exist" })
   }
 
   private static let logHint =

@@ -26,7 +26,7 @@ struct InputFile {
       return
     }
     guard let handle = FileHandle(forReadingAtPath: name) else {
-      throw CommandFailure("\(name): there is no such file, or it cannot be read")
+      throw CommandFailure("\(name): does not exist or cannot be read")
     }
     self.name = name
     self.handle = handle

@@ -111,11 +111,11 @@ struct FollowerServing {
     let leader = try FollowerMark.read(inDirectory: directory)
     if leader == nil, SQLiteJournal.exists(inDirectory: directory) {
       throw CommandFailure(
-        "\(directory): this store follows no node, and what it has would be lost; name another with --store")
+        "\(directory): this store does not follow a node, and its objects would be lost; name another with --store")
     }
     if let leader, PostgresAddress.isName(leader) {
       throw CommandFailure(
-        "\(directory): this store is what a peer keeps of the journal in \(leader); name another with --store")
+        "\(directory): this store is a peer's cache of the journal in \(leader); name another with --store")
     }
     let hasAccess = try FollowerMark.hasAccess(inDirectory: directory)
     try FollowerMark.write(address.description, hasAccess: hasAccess, inDirectory: directory)
@@ -137,7 +137,7 @@ struct FollowerServing {
       guard try FollowerMark.hasAccess(inDirectory: settings.store) != hasAccess else { return }
       try FollowerMark.write(address.description, hasAccess: hasAccess, inDirectory: settings.store)
     } catch {
-      logger.warning("the store does not say whether its leader has access on", metadata: ["reason": "\(error)"])
+      logger.warning("cannot store whether the leader has access control", metadata: ["reason": "\(error)"])
     }
   }
 
@@ -202,8 +202,8 @@ struct FollowerServing {
     let text = journal.identity.schema
     if let schema, Schema.fingerprint(ofYAML: schema) != Schema.fingerprint(ofYAML: text) {
       throw CommandFailure(
-        "\(settings.store): the schema of \(address), which this store follows, is another than \(settings.schema); "
-          + "start it without --schema, or with that one")
+        "\(settings.store): the schema of \(address), which this store follows, differs from \(settings.schema); "
+          + "start without --schema, or with that schema")
     }
     do throws(SchemaError) {
       return (try Schema(yaml: text), text)

@@ -162,7 +162,7 @@ private struct PeerJournal: Sendable {
         "the cache is dropped, and begun anew", metadata: ["store": "\(directory)", "reason": "\(reason)"])
     case .setAside(let place):
       logger.warning(
-        "the database has no journal; what was kept of one may be its last copy, and was moved",
+        "the database has no journal; the cache of one may be its last copy, and was moved aside",
         metadata: ["store": "\(directory)", "to": "\(place)"])
     case .alone(let revision, let reason):
       logger.warning(
@@ -187,7 +187,7 @@ private struct PeerJournal: Sendable {
     }
     if mark == nil, SQLiteJournal.exists(inDirectory: directory) {
       throw CommandFailure(
-        "\(directory): this store is a node's own, and what it has would be lost where it becomes a cache of the "
+        "\(directory): this store is a node's own, and its objects would be lost if it became a cache of the "
           + "journal in \(name); name another with --store, or memory for none")
     }
     do throws(JournalError) {

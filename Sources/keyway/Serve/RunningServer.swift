@@ -101,7 +101,7 @@ struct RunningServer {
     Thread.detachNewThread {
       Thread.sleep(forTimeInterval: patience)
       // Logs on a thread of its own, because the log may be what blocks.
-      Thread.detachNewThread { logger.error("a thread does not end; ending without it") }
+      Thread.detachNewThread { logger.error("a thread is stuck; exiting without it") }
       Thread.sleep(forTimeInterval: 0.1)
       _exit(0)
     }

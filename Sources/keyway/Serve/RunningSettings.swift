@@ -34,7 +34,7 @@ final class RunningSettings: Sendable {
         logger.notice("settings read", metadata: ["changed": "\(names.isEmpty ? "none" : names)"])
         if !changes.left.isEmpty {
           logger.warning(
-            "settings changed that want a restart",
+            "settings changed that need a restart",
             metadata: ["settings": "\(changes.left.joined(separator: ", "))"])
         }
       } catch {

@@ -14,7 +14,7 @@ import Support
 /// Implements `keyway serve`: runs the server until a signal stops it.
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "serve", abstract: "Serves the objects of a schema; without a configuration, the example.",
+    commandName: "serve", abstract: "Serves the objects of a schema, or of the example without a configuration.",
     discussion: """
       keyway serve
       keyway serve --schema schema.yaml --store data
@@ -57,7 +57,7 @@ struct ServeCommand: AsyncParsableCommand {
     try Self.requireAuthorities(settings.api.cluster)
     guard settings.api.cluster.follow == ClusterOptions.none else {
       guard settings.api.cluster.journal == ClusterOptions.none else {
-        throw CommandFailure("nodes.follow and nodes.journal: a node follows another one, or shares its journal")
+        throw CommandFailure("nodes.follow and nodes.journal: a node follows another one or shares a journal")
       }
       try await FollowerServing(settings, from: source, signals, log: log, logger: logger).run()
       return logger.notice("stopped")
@@ -173,7 +173,7 @@ enum SeedFile {
     do throws(JSONError) {
       guard let object = try Value(json: String(line)).asObject,
         let reference = object["@ref"]?.asString.flatMap({ Reference($0) })
-      else { throw JSONError(reason: "a line is an object with its @ref", offset: 0) }
+      else { throw JSONError(reason: "a line must be an object with its @ref", offset: 0) }
       return .create(reference, object)
     } catch {
       throw CommandFailure("\(place): \(error)")

@@ -18,7 +18,7 @@ struct StoreBackupCommand: ParsableCommand {
   @Argument(help: ArgumentHelp("The file to write.", valueName: "file"))
   var file: String
 
-  @Flag(help: "Replace a file that is there.")
+  @Flag(help: "Replace an existing file.")
   var force = false
 
   @OptionGroup var options: StoreOptions
@@ -26,7 +26,7 @@ struct StoreBackupCommand: ParsableCommand {
   func run() throws {
     let directory = try options.load().store
     guard force || !FileManager.default.fileExists(atPath: file) else {
-      throw CommandFailure("\(file): there is such a file already; --force replaces it")
+      throw CommandFailure("\(file): the file already exists; --force replaces it")
     }
     let start = ContinuousClock.now
     let backup = try StoreAdvice.giving(for: directory) {
@@ -45,7 +45,7 @@ struct StoreBackupCommand: ParsableCommand {
 struct StoreRestoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore",
-    abstract: "Makes a store of a backup.",
+    abstract: "Makes a store from a backup.",
     discussion: """
       keyway store restore keyway-2026-11-21.backup --store keyway-data
 
@@ -61,7 +61,7 @@ struct StoreRestoreCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A schema that the backup has to be of; keyway store migrate takes a store to another.", valueName: "file"))
+      "The schema that the backup must have; keyway store migrate moves a store to another.", valueName: "file"))
   var schema: String?
 
   @OptionGroup var options: StoreOptions
@@ -77,7 +77,7 @@ struct StoreRestoreCommand: ParsableCommand {
     } catch {
       throw CommandFailure(Self.reason(error))
     }
-    if let aside = restored.movedAside { StandardOutput.line("the store that was there: \(aside)") }
+    if let aside = restored.movedAside { StandardOutput.line("the former store: \(aside)") }
     StandardOutput.line(
       "\(directory): \(VerificationText.count(restored.objects, "object")) at revision \(restored.source.revision) "
         + "of \(restored.source.epoch); the epoch is \(restored.epoch) now")

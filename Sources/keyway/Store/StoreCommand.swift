@@ -33,7 +33,7 @@ struct StoreOptions: ParsableArguments {
       config: config, flags: SettingFlag.flags([("store", store)]), environment: ProcessInfo.processInfo.environment
     ).load()
     guard settings.store != "memory" else {
-      throw CommandFailure("a store in memory has no files; name one with --store")
+      throw CommandFailure("a store in memory has no files; name a store with --store")
     }
     if settings.takesDefaultStore { settings.store = try Self.defaultStore() }
     return settings

@@ -7,13 +7,13 @@ import Store
 struct StoreCompactCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "compact",
-    abstract: "Makes the files of a store as small as they can be, while no server runs.",
+    abstract: "Makes the files of a store as small as possible, while no server runs.",
     discussion: """
       A server does what is needed by itself; this also gives back to the file system what the database once took. With
       --no-keep-history returning clients get all objects anew.
       """)
 
-  @Flag(inversion: .prefixedNo, help: "Keep the records that returning clients need, as history.… is set.")
+  @Flag(inversion: .prefixedNo, help: "Keep the records that returning clients need, as the history.… settings say.")
   var keepHistory = true
 
   @OptionGroup var options: StoreOptions
@@ -55,7 +55,7 @@ struct StoreCompactCommand: ParsableCommand {
 struct StorePromoteCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "promote",
-    abstract: "Makes the store of a stopped follower one that takes writes.",
+    abstract: "Makes the store of a stopped follower accept writes.",
     discussion: """
       keyway store promote --store b
 

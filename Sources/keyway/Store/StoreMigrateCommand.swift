@@ -7,7 +7,7 @@ import Store
 struct StoreMigrateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate",
-    abstract: "Takes the objects of a store to another schema.",
+    abstract: "Moves the objects of a store to another schema.",
     discussion: """
       keyway store migrate --schema new.yaml --dry-run
       keyway store migrate --schema new.yaml --step 'rename Person.name fullName' --step 'drop Invoice'
@@ -18,16 +18,16 @@ struct StoreMigrateCommand: ParsableCommand {
       schema in this way alone.
       """)
 
-  @Option(help: ArgumentHelp("The schema that the objects are to have.", valueName: "file"))
+  @Option(help: ArgumentHelp("The new schema of the objects.", valueName: "file"))
   var schema: String
 
-  @Option(help: ArgumentHelp("What is to become of data; can be repeated.", valueName: "step"))
+  @Option(help: ArgumentHelp("A migration step; can be repeated.", valueName: "step"))
   var step: [String] = []
 
-  @Option(help: ArgumentHelp("A file of steps, one a line, that come before those of --step.", valueName: "file"))
+  @Option(help: ArgumentHelp("A file of steps, one per line, to do before those of --step.", valueName: "file"))
   var steps: String?
 
-  @Flag(help: "Say what would be done, and change nothing; may be used while a server runs.")
+  @Flag(help: "Report what would be done, and change nothing; may be used while a server runs.")
   var dryRun = false
 
   @Option(help: ArgumentHelp("The PostgreSQL database that several nodes keep their journal in.", valueName: "url"))
@@ -42,7 +42,7 @@ struct StoreMigrateCommand: ParsableCommand {
     let journal = try open(directory)
     defer { journal.close() }
     guard !steps.isEmpty || StoreMigration.isDue(journal, to: text) else {
-      return StandardOutput.line("\(directory): it has this schema already; there is nothing to do")
+      return StandardOutput.line("\(directory): the store already has this schema; there is nothing to do")
     }
     let migration = try StoreAdvice.giving(for: directory) {
       do throws(StoreError) {
@@ -55,7 +55,7 @@ struct StoreMigrateCommand: ParsableCommand {
     for remark in migration.remarks { StandardError.line("keyway: \(remark)") }
     StandardOutput.line("\(migration.report)")
     guard !dryRun else {
-      return StandardOutput.line("nothing was changed; revision \(migration.revision) would be this")
+      return StandardOutput.line("nothing was changed; this would be revision \(migration.revision)")
     }
     try StoreAdvice.giving(for: directory) {
       try migration.write(to: journal, milliseconds: StoreOptions.now)

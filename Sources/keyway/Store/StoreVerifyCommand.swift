@@ -8,7 +8,7 @@ import Store
 struct StoreVerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Reads a store through and says what is in it, and everything that is wrong.",
+    abstract: "Reads a whole store and reports its contents and all errors.",
     discussion: """
       Checks every record, carries all of them out again, and compares what they come to with every snapshot, byte by
       byte. Changes nothing, and may be used while a server runs. Ends with 1 where something is wrong.
@@ -28,7 +28,7 @@ struct StoreVerifyCommand: ParsableCommand {
 struct StoreRepairCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "repair",
-    abstract: "Makes a store of what is whole in a damaged one, up to a revision.",
+    abstract: "Makes a store from the intact part of a damaged one, up to a revision.",
     discussion: """
       keyway store verify
       keyway store repair --until 4711
@@ -38,12 +38,12 @@ struct StoreRepairCommand: ParsableCommand {
       objects anew. Without --until it says what verify says.
       """)
 
-  @Option(help: "The revision to go on with; everything after it is given up.")
+  @Option(help: "The revision to continue from; everything after it is discarded.")
   var until: UInt64?
 
   @Option(
     help: ArgumentHelp(
-      "The schema that the records were written under, for a store where nothing says it any more.", valueName: "file"))
+      "The schema that the records were written under, for a store that no longer has it.", valueName: "file"))
   var schema: String?
 
   @OptionGroup var options: StoreOptions
@@ -56,7 +56,7 @@ struct StoreRepairCommand: ParsableCommand {
         try StoreVerification.run(directory: directory, schema: text)
       }
       StandardOutput.write(VerificationText.text(report, directory: directory))
-      throw CommandFailure("nothing was changed; --until says up to which revision the store is to be kept")
+      throw CommandFailure("nothing was changed; use --until to name the last revision to keep")
     }
     let repair: JournalRepair
     do throws(JournalError) {

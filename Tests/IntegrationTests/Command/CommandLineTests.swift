@@ -101,15 +101,15 @@ struct CommandLineTests {
     let missing = folder.file("missing.yaml")
     for (arguments, message) in [
       (["check", folder.path], "\(folder.path): is a folder; give the path of a file"),
-      (["check", missing], "\(missing): there is no such file"),
+      (["check", missing], "\(missing): does not exist"),
       (["check", "/proc/self/mem"], "/proc/self/mem: cannot be read: Input/output error"),
       (["check", folder.file("latin.yaml")], "\(folder.file("latin.yaml")): is not a text in UTF-8"),
       (["serve", "--config", folder.path], "\(folder.path): is a folder; give the path of a file"),
-      (["serve", "--config", missing], "\(missing): there is no such file"),
+      (["serve", "--config", missing], "\(missing): does not exist"),
       (
         ["serve", "--config", folder.file("keyway.yaml")], "\(folder.file("keyway.yaml")):2:7: the tag !name is unknown"
       ),
-      (["init", "/dev/null/app"], "/dev/null/app: cannot be made: Not a directory"),
+      (["init", "/dev/null/app"], "/dev/null/app: cannot be created: Not a directory"),
     ] {
       let outcome = try ChildProcess.run(PackageFolder.keyway, arguments)
       #expect(outcome.status == 1, "\(arguments)")

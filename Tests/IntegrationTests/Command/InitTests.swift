@@ -55,7 +55,7 @@ import Testing
     try folder.write("mine", to: name)
     let refused = try ChildProcess.keyway("init", folder.path)
     #expect(refused.status == 1)
-    #expect(refused.errors.contains("\(name): is there already; nothing was written"), "\(refused.errors)")
+    #expect(refused.errors.contains("\(name): already exists; nothing was written"), "\(refused.errors)")
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [name])
     #expect(try String(contentsOfFile: folder.file(name), encoding: .utf8) == "mine")
   }

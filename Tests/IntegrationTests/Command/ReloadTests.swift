@@ -67,7 +67,7 @@ import Testing
   func left() throws {
     try reload(
       "heartbeat: { seconds: 5 }\nlog: { access: all }\n",
-      until: "settings changed that want a restart settings=heartbeat.seconds")
+      until: "settings changed that need a restart settings=heartbeat.seconds")
     #expect(try server.client.stream("/v1/streams").next().json["heartbeat"].whole == 15)
     #expect(try requestsAreLogged(true))
     try reload("log: { access: off }\nlogg: 1\n", until: "settings not read; the former stay")

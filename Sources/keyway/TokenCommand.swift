@@ -15,8 +15,8 @@ struct TokenCommand: ParsableCommand {
       keyway serve --set access.keys=keyway-keys.json
       keyway token --sub alice --claim roles='["keyway-admin"]' --expires 1h
 
-      A key in the file is a secret: who has it can be anybody. In earnest a login service signs tokens, with a key of
-      its own, and the server has the public part.
+      Keep the file secret: anyone who has it can sign in as anyone. In production, let a login service sign tokens
+      with a key of its own, and give the server the public part.
       """)
 
   @Flag(help: "Write a new key to the file, which must not exist yet.")

@@ -20,8 +20,8 @@ struct ServeCommand: AsyncParsableCommand {
       keyway serve --schema schema.yaml --store data
       keyway serve --config /etc/keyway/keyway.yaml --port 8081
 
-      The configuration file is the one of --config, else of KEYWAY_CONFIG, else keyway.yaml in the current folder; the
-      log says which. Flags win over KEYWAY_… variables, these over the file.
+      The configuration file is that of --config, else of KEYWAY_CONFIG, else keyway.yaml in the current folder; the log
+      names it. Flags take precedence over KEYWAY_… variables, and these over the file.
       """)
 
   @OptionGroup var options: SettingsOptions
@@ -119,9 +119,9 @@ struct ServeCommand: AsyncParsableCommand {
     let isCache = PostgresAddress.isName(leader)
     throw CommandFailure(
       """
-      \(settings.store): this store follows \(leader) and takes no writes of its own.
-        keyway serve --store \(settings.store) \(isCache ? "--journal …" : "--follow \(leader)")   goes on following
-        keyway store promote --store \(settings.store)   makes it one that takes writes
+      \(settings.store): this store follows \(leader) and accepts no writes of its own.
+        keyway serve --store \(settings.store) \(isCache ? "--journal …" : "--follow \(leader)")   continues following
+        keyway store promote --store \(settings.store)   makes it accept writes
       """)
   }
 

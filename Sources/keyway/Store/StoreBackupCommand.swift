@@ -11,8 +11,8 @@ struct StoreBackupCommand: ParsableCommand {
     discussion: """
       keyway store backup keyway-2026-11-21.backup
 
-      Changes nothing in the store, and may be used while a server runs. The file is there when it is whole and on the
-      disk; keyway store restore makes a store of it.
+      Changes nothing in the store, and may be used while a server runs. The file appears once it is complete and on the
+      disk; keyway store restore makes a store from it.
       """)
 
   @Argument(help: ArgumentHelp("The file to write.", valueName: "file"))
@@ -49,8 +49,8 @@ struct StoreRestoreCommand: ParsableCommand {
     discussion: """
       keyway store restore keyway-2026-11-21.backup --store keyway-data
 
-      The store has the objects, the revision and the schema of the backup, and another epoch, so that every client gets
-      all objects anew. The backup is read through before anything is written.
+      The store has the objects, the revision and the schema of the backup, and a new epoch, so that every client
+      fetches all objects again. The whole backup is read before anything is written.
       """)
 
   @Argument(help: ArgumentHelp("The backup.", valueName: "file"))

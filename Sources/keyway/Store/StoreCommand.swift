@@ -9,8 +9,8 @@ struct StoreCommand: AsyncParsableCommand {
     commandName: "store",
     abstract: "Checks, repairs, copies and migrates the files in which a server keeps its objects.",
     discussion: """
-      verify and backup read only, and may be used while a server runs, as may migrate --dry-run. The others want the
-      store for themselves.
+      verify, backup and migrate --dry-run only read, and may be used while a server runs. The others need the store
+      for themselves.
       """,
     subcommands: [
       StoreVerifyCommand.self, StoreRepairCommand.self, StoreBackupCommand.self, StoreRestoreCommand.self,
@@ -83,15 +83,15 @@ enum StoreAdvice {
     case StoreError.replay, JournalError.damaged:
       """
       Nothing was changed. What can be done:
-        keyway store verify --store \(directory)                    says what is whole, and up to which revision
-        keyway store repair --store \(directory) --until REVISION   goes on with what is whole
-        keyway store restore BACKUP --store \(directory) --replace  goes on with a backup
+        keyway store verify --store \(directory)                    reports what is intact, and up to which revision
+        keyway store repair --store \(directory) --until REVISION   continues with what is intact
+        keyway store restore BACKUP --store \(directory) --replace  continues with a backup
       """
     case StoreError.schema:
       """
       Nothing was changed. What can be done:
         keyway serve --store OTHER                                  keeps objects of this schema in a store of its own
-        keyway store migrate --store \(directory) --schema SCHEMA --step '…' --dry-run   says what steps come to
+        keyway store migrate --store \(directory) --schema SCHEMA --step '…' --dry-run   reports what steps would do
       """
     case JournalError.inUse: "Stop that process first."
     default: nil

@@ -9,8 +9,8 @@ struct StoreCompactCommand: ParsableCommand {
     commandName: "compact",
     abstract: "Makes the files of a store as small as possible, while no server runs.",
     discussion: """
-      A server does what is needed by itself; this also gives back to the file system what the database once took. With
-      --no-keep-history returning clients get all objects anew.
+      A server compacts its store by itself as needed; this command also returns the free space of the database to the
+      file system. With --no-keep-history, returning clients fetch all objects again.
       """)
 
   @Flag(inversion: .prefixedNo, help: "Keep the records that returning clients need, as the history.… settings say.")
@@ -59,15 +59,15 @@ struct StorePromoteCommand: ParsableCommand {
     discussion: """
       keyway store promote --store b
 
-      For the day on which the node that it followed does not come back. The store gets another epoch, so that every
-      client gets all objects anew: what the old node took and this one never heard of would otherwise have revisions
-      that this one gives to other writes. The old node can join again as a follower, with an empty store.
+      Use this if the node that it followed does not come back. The store gets a new epoch, so that every client fetches
+      all objects again: writes that the old node accepted and this one never received would otherwise have the same
+      revisions as later writes. The old node can join again as a follower, with an empty store.
       """)
 
   @Flag(
     help: """
-      Keep the epoch, and with it every cursor. Only where the old node has stopped and this one had everything \
-      (behind was 0), and the old node never takes writes again.
+      Keep the epoch, and with it every cursor. Only if the old node has stopped, this one had everything (behind was \
+      0), and the old node never accepts writes again.
       """)
   var keepEpoch = false
 

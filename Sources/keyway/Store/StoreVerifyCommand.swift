@@ -10,8 +10,8 @@ struct StoreVerifyCommand: ParsableCommand {
     commandName: "verify",
     abstract: "Reads a whole store and reports its contents and all errors.",
     discussion: """
-      Checks every record, carries all of them out again, and compares what they come to with every snapshot, byte by
-      byte. Changes nothing, and may be used while a server runs. Ends with 1 where something is wrong.
+      Checks every record, replays all of them, and compares the result with every snapshot, byte by byte. Changes
+      nothing, and may be used while a server runs. Exits with 1 if there is an error.
       """)
 
   @OptionGroup var options: StoreOptions
@@ -33,9 +33,9 @@ struct StoreRepairCommand: ParsableCommand {
       keyway store verify
       keyway store repair --until 4711
 
-      The files that were there are renamed, and not changed: damaged-… with the time stands in their names. Where
-      something is given up that a client may have seen, the store gets another epoch, so that every client gets all
-      objects anew. Without --until it says what verify says.
+      The old files are renamed and not changed: their new names have damaged-… with the time. If anything is discarded
+      that a client may have seen, the store gets a new epoch, so that every client fetches all objects again. Without
+      --until, it prints the report of verify.
       """)
 
   @Option(help: "The revision to continue from; everything after it is discarded.")
@@ -70,20 +70,20 @@ struct StoreRepairCommand: ParsableCommand {
   }
 
   private static func lines(_ repair: JournalRepair) -> [String] {
-    var lines = ["the store goes on with revision \(repair.bounds.last)"]
+    var lines = ["the store continues from revision \(repair.bounds.last)"]
     if repair.previousLast > repair.bounds.last {
       let count = Int(clamping: repair.previousLast - repair.bounds.last)
       lines.append(
-        "given up: \(VerificationText.count(count, "revision")), \(repair.bounds.last + 1) to \(repair.previousLast)")
+        "discarded: \(VerificationText.count(count, "revision")), \(repair.bounds.last + 1) to \(repair.previousLast)")
     }
     if let base = repair.previousBase {
       lines.append(
-        "given up: how revisions \(base + 1) to \(repair.bounds.base) came about; what they came to is there")
+        "discarded: the history of revisions \(base + 1) to \(repair.bounds.base); their result is kept")
     }
     if let previous = repair.previousEpoch {
       lines.append(
         "the epoch is \(repair.identity.epoch) now, and was \(previous): "
-          + "clients may have seen what was given up, and get all objects anew")
+          + "clients may have seen what was discarded, and fetch all objects again")
     } else {
       lines.append("the epoch is \(repair.identity.epoch)")
     }
@@ -112,8 +112,8 @@ enum VerificationText {
   }
 
   private static func records(_ report: StoreVerification.Report) -> String {
-    let base = report.base.map { "after revision \($0)" } ?? "from where cannot be read"
-    let acknowledged = report.acknowledged.map { "acknowledged up to \($0)" } ?? "up to where acknowledged is not known"
+    let base = report.base.map { "after revision \($0)" } ?? "first revision unreadable"
+    let acknowledged = report.acknowledged.map { "acknowledged up to \($0)" } ?? "acknowledged revision unknown"
     return "\(base), up to revision \(report.last); \(acknowledged)"
   }
 
@@ -135,11 +135,11 @@ enum VerificationText {
   private static func conclusion(_ report: StoreVerification.Report) -> String {
     guard !report.problems.isEmpty else { return "all is well up to revision \(report.last)" }
     guard let good = report.goodThrough else {
-      return "nothing can be made of it; keyway store restore makes a store of a backup"
+      return "nothing can be recovered; keyway store restore makes a store from a backup"
     }
     let lost = max(report.last, report.acknowledged ?? 0) - good
-    return "good up to revision \(good), which keyway store repair --until \(good) goes on with"
-      + (lost > 0 ? "; \(count(Int(clamping: lost), "revision")) would be given up" : "; no revision would be given up")
+    return "good up to revision \(good), from which keyway store repair --until \(good) continues"
+      + "; \(lost > 0 ? count(Int(clamping: lost), "revision") : "no revision") would be discarded"
   }
 
   /// `1 record`, `2 records`.

@@ -67,7 +67,7 @@ struct StoreCommandTests {
     #expect(tooFar.status == 1 && tooFar.errors.contains("whole up to revision \(bad - 1) only"), "\(tooFar.errors)")
     let repair = try folder.keyway("repair", "--until", "\(bad - 1)")
     #expect(repair.status == 0, "\(repair.errors)")
-    #expect(repair.output.contains("given up: \(22 - bad) revision"), "\(repair.output)")
+    #expect(repair.output.contains("discarded: \(22 - bad) revision"), "\(repair.output)")
     #expect(try folder.names("journal.sqlite.damaged-", in: "store").count >= 1)
     #expect(try folder.keyway("verify").status == 0)
     let server = try folder.serve()

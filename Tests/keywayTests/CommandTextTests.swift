@@ -50,7 +50,7 @@ import Testing
     #expect {
       try TypedValue.value(text, after: "roles=")
     } throws: { error in
-      "\(error)".hasPrefix("roles=\(text) looks like JSON and is not: ") && "\(error)".hasSuffix("written \(written)")
+      "\(error)".hasPrefix("roles=\(text) looks like JSON but is not: ") && "\(error)".hasSuffix("as \(written)")
     }
   }
 
@@ -65,7 +65,7 @@ import Testing
       } catch { return "\(error)" }
     }
     let plain = "422 invalid-value: 'first' must be a string, not a number (first)"
-    let hint = #"first=1 is JSON; the text is written first='"1"'"#
+    let hint = #"first=1 is JSON; write the text as first='"1"'"#
     let detail = "'first' must be a string, not a number"
     #expect(await refusal(detail, ["last=A", "first=1"]) == "\(plain)\nhint: \(hint)")
     #expect(await refusal(detail, [#"{"first":1}"#]) == plain)

@@ -18,12 +18,12 @@ struct ExportCommand: AsyncParsableCommand {
       keyway export --output objects.jsonl
       keyway export Account Quote > some.jsonl
 
-      All lines show the store at one revision. Computed keys are left out; keyway import makes an equal store of the
-      rest, in which objects with a lifetime in seconds (@lifetime) begin it anew. With --output the file is there when
-      it is whole, and what was there before stays until then.
+      All lines show the store at one revision. Computed keys are left out; keyway import makes an equal store from the
+      rest, where objects with a lifetime in seconds (@lifetime) start it again. With --output the file appears once it
+      is complete, and an existing file stays until then.
       """)
 
-  @Argument(help: ArgumentHelp("An entity, with what extends it; without any, all objects.", valueName: "entity"))
+  @Argument(help: ArgumentHelp("An entity, with its subentities; without any, all objects.", valueName: "entity"))
   var entities: [String] = []
 
   @Option(help: ArgumentHelp("The file to write; without it, standard output.", valueName: "file"))
@@ -45,7 +45,7 @@ struct ExportCommand: AsyncParsableCommand {
         StandardOutput.line(tally.text(seconds: start.elapsedSeconds))
         if let remark = tally.remark { StandardError.line(remark) }
       } catch is CancellationError {
-        throw CommandFailure("interrupted; \(output) is as it was")
+        throw CommandFailure("interrupted; \(output) is unchanged")
       }
     }
   }
@@ -58,7 +58,7 @@ struct ExportCommand: AsyncParsableCommand {
       }
       if let remark = tally.remark { StandardError.line(remark) }
     } catch let problem as Problem where problem.status == 410 {
-      throw CommandFailure("\(problem)\nwhat was written is not whole: \(Self.advice)")
+      throw CommandFailure("\(problem)\nthe output is incomplete: \(Self.advice)")
     }
   }
 
@@ -73,14 +73,14 @@ struct ExportCommand: AsyncParsableCommand {
         return tally
       } catch let problem as Problem where problem.status == 410 {
         guard attempt < attempts else { throw CommandFailure("\(problem)\nnothing was written: \(advice)") }
-        StandardError.line("keyway: \(problem); beginning anew")
+        StandardError.line("keyway: \(problem); starting over")
         try file.restart()
         attempt += 1
       }
     }
   }
 
-  private static let advice = "the server keeps a state for fetch.pageSeconds, of so many fetches as fetch.pages says"
+  private static let advice = "the server keeps a state for fetch.pageSeconds, and of at most fetch.pages fetches"
 }
 
 /// Reads objects in pages, all of one revision, and writes them as JSON lines.
@@ -103,7 +103,7 @@ private struct Exporter {
     var remark: String? {
       guard streamLeases > 0 else { return nil }
       let subject = streamLeases == 1 ? "1 object ends" : "\(ImportSummary.grouped(streamLeases)) objects end"
-      return "keyway: \(subject) with a stream; an import makes them without a lifetime"
+      return "keyway: \(subject) with a stream; an import creates them without a lifetime"
     }
   }
 
@@ -161,7 +161,7 @@ private final class ExportFile {
     self.path = target.path
     var status = stat()
     if stat(target.path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
-      throw CommandFailure("\(path): is no regular file; without --output an export goes to standard output")
+      throw CommandFailure("\(path): is not a regular file; without --output an export goes to standard output")
     }
     let name = ".\(target.lastPathComponent).\(UUID().uuidString.prefix(8)).part"
     temporaryPath = target.deletingLastPathComponent().appendingPathComponent(name).path

@@ -17,8 +17,8 @@ struct GetCommand: AsyncParsableCommand {
       keyway get 'Employee?filter=salary > 1000&sort=-salary'
       keyway get /v1/status
 
-      The output is JSON; the objects of an entity are columns on a terminal. They come with all their pages, unless
-      --limit, limit= or page= asks for some of them.
+      The output is JSON; on a terminal, the objects of an entity are in columns. All pages are printed, unless --limit,
+      limit= or page= selects some.
       """)
 
   @Argument(help: "A reference (Account/1), an entity with a query, or a path that begins with a slash.")
@@ -29,7 +29,7 @@ struct GetCommand: AsyncParsableCommand {
 
   @OptionGroup var query: QueryOptions
 
-  @Flag(help: "JSON, also on a terminal.")
+  @Flag(help: "Print JSON even on a terminal.")
   var json = false
 
   @OptionGroup var options: ClientOptions
@@ -111,7 +111,7 @@ struct GetCommand: AsyncParsableCommand {
     do {
       try await PagedFetch(client: client, path: path).forEach { StandardOutput.write(output.text(for: $0)) }
     } catch let problem as Problem where problem.status == 410 {
-      throw CommandFailure("\(problem)\nwhat was written is not whole: the server keeps a state for fetch.pageSeconds")
+      throw CommandFailure("\(problem)\nthe output is incomplete: the server keeps a state for fetch.pageSeconds")
     }
   }
 }
@@ -150,7 +150,7 @@ struct ObjectColumns: Sendable {
       clauses.append("\(ImportSummary.grouped(shown)) of \(ImportSummary.grouped(Int(clamping: count))) objects")
     }
     if hiddenCount > 0 {
-      clauses.append("\(hiddenCount) \(hiddenCount == 1 ? "column" : "columns") hidden; --keys names those to show")
+      clauses.append("\(hiddenCount) \(hiddenCount == 1 ? "column" : "columns") hidden; --keys selects those to show")
     }
     return clauses.isEmpty ? nil : StyledLine("… " + clauses.joined(separator: ", "), .dim)
   }
@@ -239,7 +239,7 @@ struct PagedFetch: Sendable {
       let path = ResourcePath.adding([("page", next)], to: path)
       let response = try await client.send("GET", path, headers: ["Accept": "application/json"])
       guard let page = FetchPage(response) else {
-        throw CommandFailure("the server does not answer \(path) with objects")
+        throw CommandFailure("the response to \(path) has no objects")
       }
       try body(page)
       next = page.next

@@ -3,7 +3,7 @@ import KeywayClient
 
 /// Options of the commands that read the objects of an entity: parameters of its URL.
 struct QueryOptions: ParsableArguments {
-  @Option(help: "Of an entity: only the objects for which this expression holds.")
+  @Option(help: "Of an entity: only the objects that match this expression.")
   var filter: String?
 
   @Option(
@@ -13,7 +13,7 @@ struct QueryOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Of an entity: no more than the first so many objects; 0 for totals alone.", valueName: "objects"))
+      "Of an entity: at most this many objects; 0 for totals alone.", valueName: "objects"))
   var limit: Int?
 
   @Option(help: ArgumentHelp("Of an entity: sections of objects that share this value.", valueName: "key-path"))
@@ -24,11 +24,11 @@ struct QueryOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Of an entity: what all objects of each section come to; @count,@sum.salary.", valueName: "operators"))
+      "Of an entity: aggregates of all objects of each section; @count,@sum.salary.", valueName: "operators"))
   var aggregate: String?
 
   func validate() throws {
-    if let limit, limit < 0 { throw ValidationError("--limit is at least 0") }
+    if let limit, limit < 0 { throw ValidationError("--limit must be at least 0") }
   }
 
   /// The parameters with their names. The value is nil if an option is not given.
@@ -42,7 +42,7 @@ struct QueryOptions: ParsableArguments {
   /// Throws if one of the options is given and `resource`, at that path, is not an entity.
   func check(_ resource: String, path: String) throws {
     guard let name = parameters.first(where: { $0.value != nil })?.name, !Self.isEntity(path) else { return }
-    throw ValidationError("--\(name) is for an entity, and \(resource) is none")
+    throw ValidationError("--\(name) is for an entity, and \(resource) is not one")
   }
 
   /// Returns true if the path is that of the objects of an entity.

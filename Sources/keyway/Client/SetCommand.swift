@@ -32,7 +32,7 @@ struct SetCommand: AsyncParsableCommand {
   func validate() throws {
     _ = try ObjectName.reference(object)
     guard value.count == 1 else {
-      throw ValidationError("one value is set, not \(value.count): \(value.joined(separator: ", "))")
+      throw ValidationError("set takes one value, not \(value.count): \(value.joined(separator: ", "))")
     }
   }
 
@@ -59,18 +59,18 @@ struct SetCommand: AsyncParsableCommand {
 struct CreateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "create",
-    abstract: "Makes an object, with an id that the server gives or with one of its own, and prints it.",
+    abstract: "Creates an object, with an id from the server or a given one, and prints it.",
     discussion: """
       keyway create Person '{"firstName":"Ada","lastName":"Lovelace"}'
       keyway create Person/9 firstName=Ada lastName=Lovelace
       keyway create Note text='back at ten' --lifetime 600
 
-      \(TypedValue.help) A text that looks like JSON has quotation marks of its own: code='"12"'.
+      \(TypedValue.help) A text that looks like JSON needs quotation marks of its own: code='"12"'.
 
-      An object that is there already is left as it is, and the command fails.
+      If the object already exists, it is not changed, and the command fails.
       """)
 
-  @Argument(help: "An entity (Person), or an object that is not there yet (Person/9).")
+  @Argument(help: "An entity (Person), or an object that does not exist yet (Person/9).")
   var object: String
 
   @Argument(help: ArgumentHelp(ObjectBody.help, valueName: "keys"))
@@ -97,7 +97,7 @@ struct CreateCommand: AsyncParsableCommand {
         try await client.send(isNamed ? "PUT" : "POST", path, body: body, headers: headers)
       }
     } catch let problem as Problem where isNamed && problem.status == 412 {
-      throw CommandFailure("\(object) is there already; keyway patch changes it")
+      throw CommandFailure("\(object) already exists; keyway patch changes it")
     }
     // A client that may not read the object gets its location only.
     StandardOutput.text(response.body.isEmpty ? (response.header("Location") ?? object) : response.text)
@@ -108,14 +108,14 @@ struct CreateCommand: AsyncParsableCommand {
 struct PatchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "patch",
-    abstract: "Changes some keys of an object at once, and prints it as it is then.",
+    abstract: "Changes some keys of an object at once, and prints the result.",
     discussion: """
       keyway patch Person/7 '{"lastName":"Byron","email":null}'
       keyway patch Person/7 lastName=Byron email=null --if-match k3f9-12
       keyway patch Note/1 '[{"op":"add","path":"/tags/0","value":"new"}]'
 
       A JSON object is a merge patch (RFC 7396), and so is key=value; an array is a JSON Patch (RFC 6902).
-      \(TypedValue.help) A text that looks like JSON has quotation marks of its own: code='"12"'.
+      \(TypedValue.help) A text that looks like JSON needs quotation marks of its own: code='"12"'.
       """)
 
   @Argument(help: "The object: Person/7.")
@@ -184,7 +184,7 @@ private struct WriteOptions: ParsableArguments {
 
 /// The condition on which a command writes to an existing object.
 struct ConditionOptions: ParsableArguments {
-  @Option(help: ArgumentHelp("Write only if what is written to still has this ETag.", valueName: "etag"))
+  @Option(help: ArgumentHelp("Write only if the object or value still has this ETag.", valueName: "etag"))
   var ifMatch: String?
 
   /// The header fields for the option.
@@ -200,7 +200,7 @@ struct ConditionOptions: ParsableArguments {
 private struct LifetimeOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "Delete the object so many seconds after the last write that said so, or with a stream; none lets it stay.",
+      "Delete the object this many seconds after the last such write, or with a stream; none keeps it.",
       valueName: "seconds, stream=NAME or none"))
   var lifetime: String?
 
@@ -214,9 +214,9 @@ private enum ObjectName {
   static func reference(_ text: String) throws -> Reference {
     if let reference = Reference(text) { return reference }
     guard text.contains("/") else {
-      throw ValidationError("an object is written Entity/id, such as \(text)/1; \(text) has no id")
+      throw ValidationError("an object must be Entity/id, such as \(text)/1; \(text) has no id")
     }
     throw ValidationError(
-      "\(text) is no object: it is written Entity/id, with an id of letters, digits and . _ ~ - of ASCII")
+      "\(text) is not an object: it must be Entity/id, with an id of ASCII letters, digits and . _ ~ -")
   }
 }

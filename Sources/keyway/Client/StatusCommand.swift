@@ -7,14 +7,14 @@ import KeywayClient
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
-    abstract: "Prints how a server is: its condition, its revision, what is open and what it holds in memory.",
+    abstract: "Prints the status of a server: its condition and revision, open streams, and memory.",
     discussion: """
       keyway status
       keyway status --json
       keyway status --server http://other:8080
       """)
 
-  @Flag(help: "The answer of /v1/status as it is.")
+  @Flag(help: "Print the response of /v1/status unchanged.")
   var json = false
 
   @OptionGroup var options: ClientOptions

@@ -16,7 +16,7 @@ enum TypedValue {
       let first = text.first { !$0.isWhitespace }
       guard error.isOutOfRange || first == "{" || first == "[" || first == "\"" else { return .string(text) }
       throw CommandFailure(
-        "\(prefix)\(text) looks like JSON and is not: \(error)\nhint: a text is written \(prefix)\(quoted(text))")
+        "\(prefix)\(text) looks like JSON but is not: \(error)\nhint: write a text as \(prefix)\(quoted(text))")
     }
   }
 
@@ -29,7 +29,7 @@ enum TypedValue {
       return try await body()
     } catch let problem as Problem where problem.detail?.contains("must be a string, not") == true {
       guard let (prefix, text) = typed(problem.keyPath) else { throw problem }
-      throw CommandFailure("\(problem)\nhint: \(prefix)\(text) is JSON; the text is written \(prefix)\(quoted(text))")
+      throw CommandFailure("\(problem)\nhint: \(prefix)\(text) is JSON; write the text as \(prefix)\(quoted(text))")
     }
   }
 
@@ -50,7 +50,7 @@ enum ObjectBody {
     if words == ["-"] { return try parsed(read(), "standard input") }
     if let first = words.first, first.hasPrefix("{") || first.hasPrefix("[") {
       guard words.count == 1 else {
-        throw CommandFailure("one JSON text is written, and \(words[1]) stands behind it; put it in quotation marks")
+        throw CommandFailure("only one JSON text is allowed, and \(words[1]) follows it; put it in quotation marks")
       }
       return try parsed(Array(first.utf8), first)
     }
@@ -76,7 +76,7 @@ enum ObjectBody {
     do throws(JSONError) {
       return try Value(json: bytes, depthLimit: ImportLimits.jsonDepth)
     } catch {
-      throw CommandFailure("\(name) is no JSON: \(error)")
+      throw CommandFailure("\(name) is not JSON: \(error)")
     }
   }
 

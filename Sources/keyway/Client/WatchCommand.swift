@@ -19,25 +19,25 @@ struct WatchCommand: AsyncParsableCommand {
       keyway watch Airport --filter "latitude > 60.0" --section state --keys city,name
       keyway watch 'Employee?filter=salary > 1000&sort=-salary' --json
 
-      An entity is a live query: on a terminal it is a table that follows, else a line for each change.
-      Resumes with the last event id after a lost connection; remarks about that go to standard error.
+      An entity is a live query: on a terminal it is a live table, else a line for each change. Resumes with the last
+      event id after a lost connection; remarks about that go to standard error.
       """)
 
   @Argument(help: "A reference (Account/1), an entity with a query, or a path that begins with a slash.")
   var resource: String
 
-  @Argument(help: "Key paths of the object, joined by commas; without, its display keys.")
+  @Argument(help: "Key paths of the object, joined by commas (default: its display keys).")
   var keyPaths: String?
 
-  @Option(help: "What a change says, of new, old, initial and prior; none for the kind only.")
+  @Option(help: "What a change reports: new, old, initial and prior; none for the kind only.")
   var options = "initial,old,new"
 
   @OptionGroup var query: QueryOptions
 
-  @Option(help: "A text that comes back in every change.")
+  @Option(help: "A text that every change repeats.")
   var context: String?
 
-  @Option(help: ArgumentHelp("Go on behind this event id.", valueName: "cursor"))
+  @Option(help: ArgumentHelp("Resume after this event id.", valueName: "cursor"))
   var since: String?
 
   @Flag(help: "One line of JSON for each event: {\"event\":…,\"id\":…,\"data\":…}.")
@@ -52,7 +52,7 @@ struct WatchCommand: AsyncParsableCommand {
   @OptionGroup var client: ClientOptions
 
   func validate() throws {
-    if let count, count < 1 { throw ValidationError("--count is at least 1") }
+    if let count, count < 1 { throw ValidationError("--count must be at least 1") }
     try query.check(resource, path: path)
   }
 

@@ -12,7 +12,7 @@ struct StoreMigrateCommand: ParsableCommand {
       keyway store migrate --schema new.yaml --dry-run
       keyway store migrate --schema new.yaml --step 'rename Person.name fullName' --step 'drop Invoice'
 
-      keyway serve does migrations without loss by itself. The steps, in order: rename Entity NEW, rename Entity.key NEW,
+      keyway serve does by itself what loses no data. The steps, in order: rename Entity NEW, rename Entity.key NEW,
       drop Entity, drop Entity.key, convert Entity.key [or JSON], fill Entity.key JSON, set Entity.key = EXPRESSION.
       Either all steps are done or none. A journal that nodes share in a database (--journal) can only be migrated in
       this way.

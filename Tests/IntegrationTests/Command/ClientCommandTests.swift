@@ -162,8 +162,8 @@ struct ClientCommandTests {
     let broken = try keyway("get", "Post", "--token-file", folder.write(token + "# mine", to: "noted"))
     #expect(broken.status == 64 && broken.output.isEmpty, "\(broken.errors)")
     let claim = try run("token", "--keys", keys, "--sub", "eve", "--claim", "roles=[manager]")
-    #expect(claim.status == 1 && claim.errors.contains("roles=[manager] looks like JSON and is not"), "\(claim.errors)")
-    #expect(try run("set", "Note/1", "tags", "[new").errors.contains("looks like JSON and is not"))
+    #expect(claim.status == 1 && claim.errors.contains("roles=[manager] looks like JSON but is not"), "\(claim.errors)")
+    #expect(try run("set", "Note/1", "tags", "[new").errors.contains("looks like JSON but is not"))
   }
 
   @Test("What is not UTF-8 is no argument, and nothing is written")

@@ -66,7 +66,7 @@ struct CommandLineTests {
   func missingID() throws {
     let outcome = try ChildProcess.run(PackageFolder.keyway, ["set", "Account", "balance", "5"])
     #expect(outcome.status == 64)
-    #expect(outcome.errors.contains("an object is written Entity/id, such as Account/1; Account has no id"))
+    #expect(outcome.errors.contains("an object must be Entity/id, such as Account/1; Account has no id"))
   }
 
   @Test("check accepts the example, and says of a mistaken schema file, line and what is wrong")

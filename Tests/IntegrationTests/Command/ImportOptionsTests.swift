@@ -142,7 +142,7 @@ import Testing
     let file = folder.file("notes.jsonl")
     let exported = try ChildProcess.keyway("export", "Note", "--output", file, "--server", server.url)
     #expect(exported.status == 0)
-    #expect(exported.errors == "keyway: 1 object ends with a stream; an import makes them without a lifetime\n")
+    #expect(exported.errors == "keyway: 1 object ends with a stream; an import creates them without a lifetime\n")
     let other = try ServerProcess(settings: ["seed": "none"])
     let imported = try ChildProcess.keyway("import", file, "--server", other.url)
     #expect(imported.status == 0, "\(imported.errors)")

@@ -76,8 +76,8 @@ struct CSVParserTests {
     arguments: [
       ("a,b\nc,\"d\n\n", 2, "a quotation mark is never closed"),
       ("a\nb\"c\n", 2, "a quotation mark inside a field that does not begin with one"),
-      ("a\n\"b\"c\n", 2, "something stands between a closing quotation mark and the next delimiter"),
-      ("a\rb\n", 1, "a carriage return that no line feed follows"),
+      ("a\n\"b\"c\n", 2, "there is text between a closing quotation mark and the next delimiter"),
+      ("a\rb\n", 1, "a carriage return without a line feed"),
       ("a\n123456789012345678901", 2, "the record is larger than 20 bytes"),
     ])
   func mistake(text: String, line: Int, reason: String) {

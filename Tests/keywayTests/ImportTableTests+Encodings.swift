@@ -22,7 +22,7 @@ extension ImportTableTests {
     Case("UTF-8 with a byte order mark, named", "\u{FEFF}name\nä\n", "--encoding utf-8", #"{"name":"ä"}"#),
     Case(
       "UTF-8 with a byte order mark, named otherwise", "\u{FEFF}name\nä\n", "--encoding windows-1252",
-      "1: the file begins with the byte order mark of UTF-8, and --encoding says windows-1252"
+      "1: the file begins with the byte order mark of UTF-8, but --encoding is windows-1252"
         + " → without --encoding it is read as UTF-8"),
     Case("a byte order mark that is not the first", "name\n\u{FEFF}ä\n", "", "{\"name\":\"\u{FEFF}ä\"}"),
     Case(

@@ -34,7 +34,7 @@ extension ImportTableTests {
       #"7 {"name":"a"}"#),
     Case(
       "two members of one key", #"{"@ref":"Item/1","title":"a","name":"b"}"#, "--format jsonl --map title=name",
-      "1: two members go to the key name"),
+      "1: two members set the key name"),
     Case(
       "a key that is not there", #"{"@ref":"Item/1","title":"a"}"#, "--format jsonl --map title=heading",
       "1: Item has no key heading for title; it has \(keys) → "
@@ -55,15 +55,15 @@ extension ImportTableTests {
       "--format jsonl --null NULL", #"1 {"note":"x"}"#),
     Case(
       "a reference that is none", #"{"@ref":"Item/1","owner":{"id":1},"name":null}"#,
-      "--format jsonl --reference owner=Item", #"1: owner wants an id and is {"id":1}"#),
+      "--format jsonl --reference owner=Item", #"1: owner must be an id, not {"id":1}"#),
     Case(
       "a reference of a key that is no relationship", #"{"@ref":"Item/1","name":"a"}"#,
       "--format jsonl --reference name=Item",
-      "1: name goes to no relationship, so --reference name=Item says nothing"),
+      "1: name does not set a relationship, so --reference name=Item has no effect"),
     Case(
       "whole numbers as ids of references", #"{"@ref":"Item/1","owner":7.0,"parts":[1,"b",null]}"#,
       "--format jsonl --reference owner=Item --reference parts=Item",
-      "1: parts wants a reference such as \"Account/1\" and is null"),
+      "1: parts must be a reference such as \"Account/1\", not null"),
     Case(
       "a date that is none", #"{"@ref":"Item/1","day":"25.06.2022"}"#, "--format jsonl",
       "1: day is not a date of RFC 3339: 25.06.2022 → --date-format '%d.%m.%Y' reads 25.06.2022 as 2022-06-25"),

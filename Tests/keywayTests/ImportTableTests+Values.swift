@@ -46,7 +46,7 @@ extension ImportTableTests {
     Case(
       "fewer fields than columns, of which the last have no name", "name,count,,\na,1\n", "", #"{"name":"a","count":1}"#
     ),
-    Case("no names at all", " ,,\nname,,\n", "", "1: the first record has no names of columns"),
+    Case("no names at all", " ,,\nname,,\n", "", "1: the first record has no column names"),
     Case("a line that names the delimiter", "sep=;\r\nname;note\r\na,b;c\r\n", "", #"{"name":"a,b","note":"c"}"#),
     Case("a line that names a tabulator", "SEP=\t\nname\tnote\na\tb\n", "", #"{"name":"a","note":"b"}"#),
     Case("a line that names a comma", "sep=,\nname,note\na,b\n", "", #"{"name":"a","note":"b"}"#),
@@ -119,11 +119,11 @@ extension ImportTableTests {
       ("1", "is neither true nor false: 1 → --true 1 --false 0 reads 1"),
       ("T", "is neither true nor false: T → --true t --false f reads T"),
       ("no", "is neither true nor false: no → --true yes --false no reads no"),
-      ("ja", "is neither true nor false: ja → --true TEXT and --false TEXT say what else means true and false")),
+      ("ja", "is neither true nor false: ja → --true TEXT and --false TEXT add texts for true and false")),
     values(
       "open", "other words", "--true 1 --true ja --false 0 --false nein", ("1", "true"), ("Ja", "true"), ("0", "false"),
       ("NEIN", "false"), ("true", "true"),
-      ("2", "is neither true nor false: 2 → --true TEXT and --false TEXT say what else means true and false")),
+      ("2", "is neither true nor false: 2 → --true TEXT and --false TEXT add texts for true and false")),
     values(
       "count", "words for nothing", "", ("NULL", "is not an integer of 64 bits: NULL → \(null("NULL"))"),
       ("\\N", "is not an integer of 64 bits: \\N → \(null("\\N"))"),

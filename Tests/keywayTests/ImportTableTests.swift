@@ -112,7 +112,7 @@ struct ImportTableTests {
   static let keys = "name, note, count, price, open, day, extra, owner, parts, total"
 
   /// The hint for a text that often stands for no value.
-  static func null(_ text: String) -> String { "--null '\(text)' takes such fields for empty ones" }
+  static func null(_ text: String) -> String { "--null '\(text)' treats such fields as empty" }
 
   /// A case of one column of a key.
   static func values(_ key: String, _ name: String, _ options: String, _ values: (String, String)...) -> Case {

@@ -126,7 +126,7 @@ struct CSVParser: Sendable {
   }
 
   private var lonelyCarriageReturn: ImportError {
-    ImportError(line: line, reason: "a carriage return that no line feed follows")
+    ImportError(line: line, reason: "a carriage return without a line feed")
   }
 
   private mutating func take(_ byte: UInt8, into records: inout [CSVRecord]) throws(ImportError) {
@@ -162,7 +162,7 @@ struct CSVParser: Sendable {
     case UInt8(ascii: "\r"): state = .afterCarriageReturn
     case UInt8(ascii: "\n"): endLine(into: &records)
     case _ where state == .quoteInQuoted:
-      throw ImportError(line: line, reason: "something stands between a closing quotation mark and the next delimiter")
+      throw ImportError(line: line, reason: "there is text between a closing quotation mark and the next delimiter")
     case UInt8(ascii: "\""):
       throw ImportError(line: line, reason: "a quotation mark inside a field that does not begin with one")
     default:

@@ -106,18 +106,18 @@ struct FieldRules: Hashable, Sendable {
 
   /// Returns the options that read a text which a column of this type refuses, or nil if none do.
   func hint(for text: String, as type: ColumnType) -> String? {
-    if Self.usualNulls.contains(text.lowercased()) { return "--null '\(text)' takes such fields for empty ones" }
+    if Self.usualNulls.contains(text.lowercased()) { return "--null '\(text)' treats such fields as empty" }
     switch type {
     case .integer, .number: return numberHint(text, as: type)
     case .boolean:
       guard let (yes, no) = Self.usualBooleans.first(where: { [$0.0, $0.1].contains(text.lowercased()) }) else {
-        return "--true TEXT and --false TEXT say what else means true and false"
+        return "--true TEXT and --false TEXT add texts for true and false"
       }
       return "--true \(yes) --false \(no) reads \(text)"
     case .date:
       if let suggestion = DateText.suggestion(for: text) { return suggestion }
       return dateFormat == nil
-        ? "--date-format says how the dates of the file are written, such as '%d.%m.%Y'" : nil
+        ? "--date-format names the format of the dates, such as '%d.%m.%Y'" : nil
     case .string, .json, .reference: return nil
     }
   }

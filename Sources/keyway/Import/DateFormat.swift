@@ -49,7 +49,7 @@ struct DateFormat: Hashable, Sendable {
     }
     let read = parts.compactMap { if case .field(let field, _) = $0 { field } else { nil } }
     if let field = read.first(where: { field in read.count { $0 == field } > 1 }) {
-      throw InvalidDateFormat(description: "%\(field.rawValue) is there twice")
+      throw InvalidDateFormat(description: "%\(field.rawValue) appears twice")
     }
     fields = Set(read)
     func isNumber(_ index: Int) -> Bool {
@@ -73,14 +73,14 @@ struct DateFormat: Hashable, Sendable {
     "D": "%m/%d/%y", "F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "r": "%I:%M:%S %p",
   ]
   private static let refusals: [Character: String] = [
-    "Z": "is not read, since a name such as IST stands for several zones; %z reads +01:00, and a format may end in UTC",
-    "c": "is not read, since it depends on the language", "x": "is not read, since it depends on the language",
-    "X": "is not read, since it depends on the language", "E": "is not read, since it depends on the language",
-    "O": "is not read, since it depends on the language", "C": "is not read; %Y reads a year of four digits",
-    "U": "is not read: weeks have no dates", "V": "is not read: weeks have no dates",
-    "W": "is not read: weeks have no dates", "G": "is not read: it is the year of a week",
-    "g": "is not read: it is the year of a week", "u": "is not read; %a reads the name of a day",
-    "w": "is not read; %a reads the name of a day",
+    "Z": "is not supported, since IST, for example, names several zones; %z reads +01:00, a format may end in UTC",
+    "c": "is not supported, since it depends on the language", "x": "is not supported, since it depends on the language",
+    "X": "is not supported, since it depends on the language", "E": "is not supported, since it depends on the language",
+    "O": "is not supported, since it depends on the language", "C": "is not supported; %Y reads a year of four digits",
+    "U": "is not supported: weeks have no dates", "V": "is not supported: weeks have no dates",
+    "W": "is not supported: weeks have no dates", "G": "is not supported: it is the year of a week",
+    "g": "is not supported: it is the year of a week", "u": "is not supported; %a reads the name of a day",
+    "w": "is not supported; %a reads the name of a day",
   ]
 
   /// Returns the characters of a format, each with true if it is a directive.
@@ -117,13 +117,13 @@ struct DateFormat: Hashable, Sendable {
     }
     func want(_ field: Field, with other: Field) throws(InvalidDateFormat) {
       if fields.contains(other), !fields.contains(field) {
-        throw InvalidDateFormat(description: "%\(other.rawValue) wants %\(field.rawValue) beside it")
+        throw InvalidDateFormat(description: "%\(other.rawValue) requires %\(field.rawValue)")
       }
     }
     let moments: Set<Field> = [.seconds, .milliseconds]
     if !fields.isDisjoint(with: moments) {
       guard fields.count == 1 || fields == [.seconds, .fraction] else {
-        throw InvalidDateFormat(description: "%s and %Q are whole moments and stand alone")
+        throw InvalidDateFormat(description: "%s and %Q are whole moments and must be alone")
       }
       return
     }
@@ -131,7 +131,7 @@ struct DateFormat: Hashable, Sendable {
     try one("day", of: [.day, .dayOfYear])
     if fields.contains(.dayOfYear) {
       if !fields.isDisjoint(with: [.month, .monthName]) {
-        throw InvalidDateFormat(description: "%j is a day of the year and wants no month")
+        throw InvalidDateFormat(description: "%j is a day of the year and excludes a month")
       }
     } else {
       try one("month", of: [.month, .monthName])
@@ -205,22 +205,22 @@ struct DateFormat: Hashable, Sendable {
       }
       return try moment(seconds, fraction: fraction, of: text)
     }
-    guard let day = day(values) else { throw InvalidCell(reason: "\(text) is no day of the calendar") }
+    guard let day = day(values) else { throw InvalidCell(reason: "\(text) is not a day of the calendar") }
     if let weekday = values[.weekday] {
       guard CivilTime(secondsSinceEpoch: day.daysSinceEpoch * 86_400).dayOfWeek == weekday else {
-        throw InvalidCell(reason: "\(text) is no \(DateReader.weekdays[weekday])")
+        throw InvalidCell(reason: "\(text) is not a \(DateReader.weekdays[weekday])")
       }
     }
     guard let hour = values[.hour] ?? values[.hourOfHalf] else { return day.description }
     let hours = values[.half].map { half in (1...12).contains(hour) ? hour % 12 + half * 12 : 24 } ?? hour
     let (minute, second) = (values[.minute] ?? 0, values[.second] ?? 0)
-    guard hours < 24, minute < 60, second <= 60 else { throw InvalidCell(reason: "\(text) is no time of a day") }
+    guard hours < 24, minute < 60, second <= 60 else { throw InvalidCell(reason: "\(text) is not a time of day") }
     let clock = hours * 3_600 + minute * 60 + min(second, 59) - (values[.offset] ?? 0)
     let date = try moment(day.daysSinceEpoch * 86_400 + clock, fraction: fraction, of: text)
     guard second == 60 else { return date }
     // A leap second, which is at the end of some months.
     let leap = date.prefix("2016-12-31T23:59:".count) + "60" + date.dropFirst("2016-12-31T23:59:59".count)
-    guard RFC3339.isDate(String(leap)) else { throw InvalidCell(reason: "\(text) is no leap second") }
+    guard RFC3339.isDate(String(leap)) else { throw InvalidCell(reason: "\(text) is not a leap second") }
     return String(leap)
   }
 

@@ -21,13 +21,13 @@ struct ImportCommand: AsyncParsableCommand {
 
       CSV: the first record names the keys. An empty field leaves its key out, "" in quotation marks is an empty text.
       Rows with the same id are written in the order of the file. In an id, spaces become -. Without --id the server
-      makes the ids. A column without a name has to be empty, or is called by its number: --map 1=.
+      makes the ids. A column without a name must be empty, or is named by its number: --map 1=.
 
       JSON lines: each line is an object with its @ref, as an export writes it; --entity and --id are for lines without.
-      References may point up, down and in circles; an object that cannot be made without another waits for it. Several
-      lines are one transaction. A member inside of others is named with points: --map profile.name=name.
+      References may point up, down and in circles; an object that cannot be created without another waits for it.
+      Several lines are one transaction. A nested member is named with dots: --map profile.name=name.
 
-      A value that cannot be read without doubt is refused, with its line and the option that would read it.
+      An ambiguous value is refused, with its line and the option that would read it.
       """)
 
   @Argument(help: ArgumentHelp("A CSV file (RFC 4180) or JSON lines; - is standard input.", valueName: "file"))
@@ -50,11 +50,11 @@ struct ImportCommand: AsyncParsableCommand {
   @Option(
     name: .customLong("id"),
     help: ArgumentHelp(
-      "A column or member that the id is made of, which needs no key of its name; several are joined with -.",
+      "A column or member of the id, which needs no key of its name; several are joined with -.",
       valueName: "column"))
   var idColumns: [String] = []
 
-  @Option(help: "With what is there already: fail, replace or skip (default: replace for csv, fail for jsonl).")
+  @Option(help: "What to do with existing objects: fail, replace or skip (default: replace for csv, fail for jsonl).")
   var onConflict: ConflictRule?
 
   @OptionGroup(title: "Columns and values") private var fields: FieldOptions
@@ -70,13 +70,13 @@ struct ImportCommand: AsyncParsableCommand {
   func validate() throws {
     if let encoding, !TextDecoder.isKnown(encoding) {
       throw ValidationError(
-        "--encoding \(encoding) is not known; there are utf-8, latin1, windows-1252, utf-16le, utf-16be and others")
+        "--encoding \(encoding) is unknown; use utf-8, latin1, windows-1252, utf-16le, utf-16be or another of iconv")
     }
     switch actualFormat {
     case .csv:
-      guard entity != nil else { throw ValidationError("a CSV file wants --entity") }
+      guard entity != nil else { throw ValidationError("a CSV file requires --entity") }
       guard onConflict == nil || !idColumns.isEmpty else {
-        throw ValidationError("without --id the server makes the ids, so --on-conflict says nothing")
+        throw ValidationError("without --id the server makes the ids, so --on-conflict has no effect")
       }
       guard jsonLines.isUnused else { throw ValidationError("\(JSONLinesOptions.names) are for JSON lines") }
     case .jsonl:
@@ -195,8 +195,8 @@ private struct FieldOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       """
-      The key of a column or member that is named otherwise; column= leaves it out. A column without a name is called \
-      by its number.
+      The key of a column or member with another name; column= leaves it out. A column without a name is named by its \
+      number.
       """, valueName: "column=key"))
   var map: [String] = []
 
@@ -206,21 +206,21 @@ private struct FieldOptions: ParsableArguments {
   var reference: [String] = []
 
   @Option(
-    help: ArgumentHelp("A text that stands for no value, such as NULL or \\N; may be repeated.", valueName: "text"))
+    help: ArgumentHelp("A text that means no value, such as NULL or \\N; may be repeated.", valueName: "text"))
   var null: [String] = []
 
   @Option(
     name: .customLong("true"),
-    help: ArgumentHelp("What else than true means true, in letters of either case; may be repeated.", valueName: "text")
+    help: ArgumentHelp("Another text for true, in letters of either case; may be repeated.", valueName: "text")
   )
   var trueTexts: [String] = []
 
   @Option(
     name: .customLong("false"),
-    help: ArgumentHelp("What else than false means false; may be repeated.", valueName: "text"))
+    help: ArgumentHelp("Another text for false; may be repeated.", valueName: "text"))
   var falseTexts: [String] = []
 
-  @Option(help: ArgumentHelp("The sign before the fraction of numbers: . or a comma.", valueName: "sign"))
+  @Option(help: ArgumentHelp("The decimal sign of numbers: . or a comma.", valueName: "sign"))
   var decimal = "."
 
   @Option(help: ArgumentHelp("The sign between groups of three digits.", valueName: "sign"))
@@ -229,7 +229,7 @@ private struct FieldOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
       """
-      How dates are written in the file, as for strptime(3), with %f for a fraction of a second and %Q for \
+      The format of the dates in the file, as for strptime(3), with %f for a fraction of a second and %Q for \
       milliseconds since 1970; UTC unless %z reads an offset (default: RFC 3339).
       """, valueName: "format"),
     transform: { try DateFormat($0) })
@@ -261,22 +261,22 @@ private struct FieldOptions: ParsableArguments {
 
   func validate() throws {
     for entry in map where !entry.contains("=") || entry.hasPrefix("=") {
-      throw ValidationError("--map is written column=key, not \(entry)")
+      throw ValidationError("--map must be column=key, not \(entry)")
     }
     for entry in reference where !entry.contains("=") || entry.hasPrefix("=") || entry.hasSuffix("=") {
-      throw ValidationError("--reference is written column=Entity, not \(entry)")
+      throw ValidationError("--reference must be column=Entity, not \(entry)")
     }
     if let text = rules.trueTexts.intersection(rules.falseTexts).min() {
-      throw ValidationError("\(text) means true and false")
+      throw ValidationError("\(text) cannot mean both true and false")
     }
-    guard [".", ","].contains(decimal) else { throw ValidationError("--decimal is . or a comma") }
+    guard [".", ","].contains(decimal) else { throw ValidationError("--decimal must be . or a comma") }
     if let thousands {
       guard thousands.count == 1, let sign = thousands.first, !sign.isNumber, !sign.isLetter, !"+-".contains(sign)
       else {
-        throw ValidationError("--thousands is one character, no letter or digit")
+        throw ValidationError("--thousands must be one character, not a letter or digit")
       }
       guard thousands != decimal else {
-        throw ValidationError("--thousands is the sign before the fraction; --decimal names another")
+        throw ValidationError("--thousands is the decimal sign; use --decimal to name another")
       }
     }
   }
@@ -289,14 +289,14 @@ private struct CSVOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "What stands between the fields: a character, or tab (default: what a first line sep= says, else a comma).",
+      "The delimiter of fields: a character, or tab (default: that of a first line sep=, else a comma).",
       valueName: "character"))
   var delimiter: String?
 
-  @Flag(help: "Go on after a row that is refused; they are listed at the end.")
+  @Flag(help: "Continue after refused rows; they are listed at the end.")
   var keepGoing = false
 
-  @Option(help: "How many rows are written at a time.")
+  @Option(help: "The number of rows written at a time.")
   var concurrency = defaultConcurrency
 
   /// True if all options have their defaults.
@@ -306,11 +306,11 @@ private struct CSVOptions: ParsableArguments {
   var delimiterByte: UInt8? { delimiter == "tab" ? UInt8(ascii: "\t") : delimiter?.utf8.first }
 
   func validate() throws {
-    guard (1...256).contains(concurrency) else { throw ValidationError("--concurrency is between 1 and 256") }
+    guard (1...256).contains(concurrency) else { throw ValidationError("--concurrency must be between 1 and 256") }
     guard let delimiter else { return }
     let isOne = delimiter == "tab" || delimiter.utf8.count == 1
     guard isOne, let byte = delimiterByte, byte < 0x80, !CSVParser.reserved.contains(byte) else {
-      throw ValidationError("--delimiter is one character of ASCII, or tab; no quotation mark and no line end")
+      throw ValidationError("--delimiter must be one ASCII character, or tab, but not a quotation mark or line break")
     }
   }
 }
@@ -319,17 +319,17 @@ private struct CSVOptions: ParsableArguments {
 private struct JSONLinesOptions: ParsableArguments {
   static let names = "--batch, --batch-bytes, --held-references and --held-bytes"
 
-  @Option(help: ArgumentHelp("How many lines are one transaction.", valueName: "lines"))
+  @Option(help: ArgumentHelp("The number of lines in a transaction.", valueName: "lines"))
   var batch = ImportLimits().batchRows
 
   @Option(
-    help: ArgumentHelp("How large a transaction may be; the server has request.bodyBytes.", valueName: "bytes"))
+    help: ArgumentHelp("The maximum size of a transaction; the server has request.bodyBytes.", valueName: "bytes"))
   var batchBytes = ImportLimits().batchBytes
 
-  @Option(help: ArgumentHelp("How many references may wait for objects further down.", valueName: "count"))
+  @Option(help: ArgumentHelp("The maximum number of references that wait for later objects.", valueName: "count"))
   var heldReferences = ImportLimits().heldReferences
 
-  @Option(help: ArgumentHelp("How many bytes of objects may wait for others that they need.", valueName: "bytes"))
+  @Option(help: ArgumentHelp("The maximum size of objects that wait for others that they need.", valueName: "bytes"))
   var heldBytes = ImportLimits().heldBytes
 
   /// True if all options have their defaults.
@@ -342,13 +342,13 @@ private struct JSONLinesOptions: ParsableArguments {
 
   func validate() throws {
     guard (1...ImportLimits.operations).contains(batch) else {
-      throw ValidationError("--batch is between 1 and \(ImportLimits.operations)")
+      throw ValidationError("--batch must be between 1 and \(ImportLimits.operations)")
     }
     guard (1...(1 << 30)).contains(batchBytes) else {
-      throw ValidationError("--batch-bytes is between 1 and \(1 << 30)")
+      throw ValidationError("--batch-bytes must be between 1 and \(1 << 30)")
     }
     guard heldReferences >= 0, heldBytes >= 0 else {
-      throw ValidationError("--held-references and --held-bytes are at least 0")
+      throw ValidationError("--held-references and --held-bytes must be at least 0")
     }
   }
 }

@@ -133,7 +133,7 @@ struct Importer {
     } catch let problem as Problem {
       if problem.status == 412, let id = row.id {
         if conflicts == .skip { return .skipped }
-        return .refused(ImportError(line: row.line, reason: "\(entity)/\(id) is there already"))
+        return .refused(ImportError(line: row.line, reason: "\(entity)/\(id) already exists"))
       }
       let hint = problem.code == "invalid-value" ? problem.keyPath.flatMap { plan.hint(forKey: $0, of: row) } : nil
       let error = ImportError(line: row.line, reason: "\(problem)", hint: hint)
@@ -220,7 +220,7 @@ struct ImportPlan: Sendable {
       if let entity = references[name] {
         guard column.destination != nil else {
           throw InvalidCell(
-            reason: "the column \(name) goes to no to-one, so --reference \(name)=\(entity) says nothing")
+            reason: "the column \(name) does not set a to-one, so --reference \(name)=\(entity) has no effect")
         }
         column.type = .reference(entity: entity)
       }
@@ -228,7 +228,7 @@ struct ImportPlan: Sendable {
     }
     let given = columns.compactMap(\.key)
     if let key = given.first(where: { key in given.count { $0 == key } > 1 }) {
-      throw InvalidCell(reason: "two columns go to the key \(key)")
+      throw InvalidCell(reason: "two columns set the key \(key)")
     }
     let keys = ImportSchema.keys(in: schema["properties"]?.asObject ?? JSONObject())
     leavesRelationships = keys.contains { !given.contains($0.key) && $0.value.inverse != nil }
@@ -244,9 +244,9 @@ struct ImportPlan: Sendable {
   private static func names(_ header: CSVRecord, called: [String]) throws(InvalidCell) -> [String?] {
     let given = header.fields.map { $0.text.allSatisfy(\.isWhitespace) ? nil : $0.text }
     let names = given.compactMap(\.self)
-    guard !names.isEmpty else { throw InvalidCell(reason: "the first record has no names of columns") }
+    guard !names.isEmpty else { throw InvalidCell(reason: "the first record has no column names") }
     if let name = names.first(where: { name in names.count { $0 == name } > 1 }) {
-      throw InvalidCell(reason: "the column \(name) comes twice")
+      throw InvalidCell(reason: "the column \(name) appears twice")
     }
     let result = given.enumerated().map { index, name in
       name ?? (called.contains("\(index + 1)") && !names.contains("\(index + 1)") ? "\(index + 1)" : nil)

@@ -41,7 +41,7 @@ struct InputFile {
       do {
         piece = try handle.read(upToCount: 1 << 16) ?? Data()
       } catch {
-        throw ImportError(reason: "cannot be read on: \(error.systemReason)")
+        throw ImportError(reason: "cannot be read: \(error.systemReason)")
       }
       bytesRead += piece.count
       isAtEnd = piece.isEmpty
@@ -122,7 +122,7 @@ struct TextDecoder {
     guard !["UTF-8", "UTF8"].contains(encoding.uppercased()) else { return nil }
     guard !raw.starts(with: Self.byteOrderMark) else {
       return ImportError(
-        line: 1, reason: "the file begins with the byte order mark of UTF-8, and --encoding says \(encoding)",
+        line: 1, reason: "the file begins with the byte order mark of UTF-8, but --encoding is \(encoding)",
         hint: "without --encoding it is read as UTF-8")
     }
     conversion = Conversion(from: encoding)

@@ -23,9 +23,9 @@ struct ObjectLineReader: Sendable {
     do throws(JSONError) {
       value = try Value(json: Array(line.bytes), depthLimit: ImportLimits.jsonDepth)
     } catch {
-      throw InvalidCell(reason: "is no JSON: \(error)")
+      throw InvalidCell(reason: "is not JSON: \(error)")
     }
-    guard case .object(let members) = value else { throw InvalidCell(reason: "is no JSON object") }
+    guard case .object(let members) = value else { throw InvalidCell(reason: "is not a JSON object") }
     let (reference, idParts) = try reference(members)
     guard let keys = schema.entities[reference.entity] else { throw unknownEntity(reference.entity) }
     var row = ObjectLine(line: line.number, bytes: line.bytes.count, reference: reference)
@@ -34,7 +34,7 @@ struct ObjectLineReader: Sendable {
     var given: Set<String> = []
     for (path, name, value) in assignments(of: members, keys: Set(keys.keys)) {
       guard let key = keys[name] else { throw unknownKey(name, of: reference.entity, path) }
-      guard given.insert(name).inserted else { throw InvalidCell(reason: "two members go to the key \(name)") }
+      guard given.insert(name).inserted else { throw InvalidCell(reason: "two members set the key \(name)") }
       if let value = try self.value(value, at: path, for: key) { try add(name, key, value, to: &row) }
     }
     return row
@@ -71,7 +71,7 @@ struct ObjectLineReader: Sendable {
     do throws(InvalidCell) {
       if let entity = references[path] {
         guard key.kind == .toOne || key.kind == .toMany else {
-          throw InvalidCell(reason: "goes to no relationship, so --reference \(path)=\(entity) says nothing")
+          throw InvalidCell(reason: "does not set a relationship, so --reference \(path)=\(entity) has no effect")
         }
         guard case .array(let elements) = value else { return try referring(value, to: entity) }
         var references: [Value] = []
@@ -96,7 +96,7 @@ struct ObjectLineReader: Sendable {
   private func referring(_ id: Value, to entity: String) throws(InvalidCell) -> Value? {
     if id == .null { return .null }
     guard let text = id.asString ?? id.wholeNumber.map({ String($0) }) else {
-      throw InvalidCell(reason: "wants an id and is \(id.json)")
+      throw InvalidCell(reason: "must be an id, not \(id.json)")
     }
     return try ColumnType.reference(entity: entity).value(CSVField(text: text, isQuoted: true), rules)
   }
@@ -107,7 +107,7 @@ struct ObjectLineReader: Sendable {
     switch members["@lifetime"] {
     case nil: return nil
     case .integer(let seconds)? where seconds > 0: return seconds
-    case let value?: throw InvalidCell(reason: "@lifetime wants a number of seconds and is \(value.json)")
+    case let value?: throw InvalidCell(reason: "@lifetime must be a number of seconds, not \(value.json)")
     }
   }
 
@@ -119,19 +119,19 @@ struct ObjectLineReader: Sendable {
   private func reference(_ members: JSONObject) throws(InvalidCell) -> (Reference, idParts: [String]) {
     if let value = members["@ref"] {
       guard let reference = value.asString.flatMap({ Reference($0) }) else {
-        throw InvalidCell(reason: "@ref wants a reference such as \"Account/1\" and is \(value.json)")
+        throw InvalidCell(reason: "@ref must be a reference such as \"Account/1\", not \(value.json)")
       }
       return (reference, [])
     }
     guard let entity, !idPaths.isEmpty else {
-      throw InvalidCell(reason: "there is no @ref; for lines without, --entity and --id say what they are")
+      throw InvalidCell(reason: "the line has no @ref; use --entity and --id for lines without one")
     }
     var parts: [String] = []
     let line = LineMembers(members)
     for path in idPaths {
       let value = line.value(path)
       guard let part = value?.asString ?? value?.wholeNumber.map({ String($0) }), !rules.nulls.contains(part) else {
-        throw InvalidCell(reason: "\(path) makes no id: it is \(value?.json ?? "missing")")
+        throw InvalidCell(reason: "\(path) cannot be an id: it is \(value?.json ?? "missing")")
       }
       parts.append(part)
     }
@@ -149,7 +149,7 @@ struct ObjectLineReader: Sendable {
     case (.toMany, .array(let elements)) where elements.isEmpty: row.values[name] = value
     case (.toOne, _): row.links.append(try link(name, key, [value], row))
     case (.toMany, .array(let elements)): row.links.append(try link(name, key, elements, row))
-    case (.toMany, _): throw InvalidCell(reason: "\(name) wants an array of references and is \(value.json)")
+    case (.toMany, _): throw InvalidCell(reason: "\(name) must be an array of references, not \(value.json)")
     }
   }
 
@@ -159,7 +159,7 @@ struct ObjectLineReader: Sendable {
     var targets: [Reference] = []
     for value in values {
       guard let target = value.asString.flatMap({ Reference($0) }) else {
-        throw InvalidCell(reason: "\(name) wants a reference such as \"Account/1\" and is \(value.json)")
+        throw InvalidCell(reason: "\(name) must be a reference such as \"Account/1\", not \(value.json)")
       }
       guard schema.entities[target.entity] != nil else {
         throw InvalidCell(reason: "\(name) names \(target), and \(unknownEntity(target.entity).reason)")

@@ -65,7 +65,7 @@ struct ClientCommandTests {
     #expect(try run("create", "Person/9", "firstName=A", "lastName=\"7\"").status == 0)
     #expect(try server.client.json("/v1/objects/Person/9")["fullName"].text == "A 7")
     let again = try run("create", "Person/9", "firstName=X", "lastName=Y")
-    #expect(again.status == 1 && again.errors.contains("Person/9 is there already"))
+    #expect(again.status == 1 && again.errors.contains("Person/9 already exists"))
     #expect(try server.client.json("/v1/objects/Person/9")["firstName"].text == "A")
     let note = try run("create", "Note/9", "text=soon gone", "--lifetime", "600")
     #expect(try Value(json: note.output)["@lifetime"].whole == 600)

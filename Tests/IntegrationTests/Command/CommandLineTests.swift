@@ -103,7 +103,7 @@ struct CommandLineTests {
       (["check", folder.path], "\(folder.path): is a folder; give the path of a file"),
       (["check", missing], "\(missing): does not exist"),
       (["check", "/proc/self/mem"], "/proc/self/mem: cannot be read: Input/output error"),
-      (["check", folder.file("latin.yaml")], "\(folder.file("latin.yaml")): is not a text in UTF-8"),
+      (["check", folder.file("latin.yaml")], "\(folder.file("latin.yaml")): is not UTF-8 text"),
       (["serve", "--config", folder.path], "\(folder.path): is a folder; give the path of a file"),
       (["serve", "--config", missing], "\(missing): does not exist"),
       (

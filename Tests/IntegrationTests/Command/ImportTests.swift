@@ -75,7 +75,7 @@ struct ImportTests {
     }
     let failed = try run("fail")
     #expect(failed.status == 1)
-    #expect(failed.errors.contains("\(file.path):2: Quote/IBM is there already"), "\(failed.errors)")
+    #expect(failed.errors.contains("\(file.path):2: Quote/IBM already exists"), "\(failed.errors)")
     #expect(try run("skip").output.contains("skipped"))
     #expect(try server.client.json("/v1/objects/Quote/IBM/price").double == 125.55)
     #expect(try server.client.json("/v1/objects/Quote/NEW/price").double == 2)

@@ -141,12 +141,12 @@ struct JSONLinesTests {
   }
 
   static let mistakes: [(lines: [String], errors: String)] = [
-    ([#"{"@ref":"Node/1"}"#, #"{"@ref":"Node/2","text":}"#], "objects.jsonl:2: is no JSON: "),
-    ([#"{"@ref":"Node/1"}"#, #"{"text":"x"}"#], "objects.jsonl:2: there is no @ref"),
+    ([#"{"@ref":"Node/1"}"#, #"{"@ref":"Node/2","text":}"#], "objects.jsonl:2: is not JSON: "),
+    ([#"{"@ref":"Node/1"}"#, #"{"text":"x"}"#], "objects.jsonl:2: the line has no @ref"),
     ([#"{"@ref":"Planet/1"}"#], "objects.jsonl:1: there is no entity Planet; there are Node, Leaf"),
     ([#"{"@ref":"Node/1","colour":1}"#], "objects.jsonl:1: Node has no key colour"),
     ([#"{"@ref":"Node/1","label":"x"}"#], "objects.jsonl:1: label is computed and cannot be imported"),
-    ([#"{"@ref":"Node/1","next":5}"#], "objects.jsonl:1: next wants a reference"),
+    ([#"{"@ref":"Node/1","next":5}"#], "objects.jsonl:1: next must be a reference"),
     (["", #"{"@ref":"Node/1"}"#, #"{"@ref":"Node/2","whole":1.5}"#], "objects.jsonl:3: 422 invalid-value: "),
     ([#"{"@ref":"Node/1"}"#, #"{"@ref":"Node/1"}"#], "objects.jsonl:2: 409 already-exists: "),
     ([#"{"@ref":"Node/1","next":"Node/9"}"#], "objects.jsonl:1: next names Node/9, which is neither in the file nor"),

@@ -243,7 +243,7 @@ struct PeerCacheTests {
     try refused("--journal", group.database, "--store", "\(folder.path)/copy", words: "this store follows http:")
     try refused("--store", store, words: "this store follows postgres://127.0.0.1:")
     try refused(
-      "--follow", "http://127.0.0.1:1", "--store", store, words: "is what a peer keeps of the journal in postgres://")
+      "--follow", "http://127.0.0.1:1", "--store", store, words: "is a peer's cache of the journal in postgres://")
     #expect(try ServerProcess("--store", own).stop() == 0)
   }
 }

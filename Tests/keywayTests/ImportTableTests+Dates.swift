@@ -49,8 +49,9 @@ extension ImportTableTests {
         "is not a date of RFC 3339: 1656154830052 → --date-format '%Q' reads 1656154830052 as 2022-06-25T11:00:30.052Z"
       )),
     dates(
-      "%Y-%m-%d", ("2000-2-3", "2000-02-03"), ("2004-02-29", "2004-02-29"), ("2001-02-29", "is not a day of the calendar"),
-      ("2000-13-01", "is not a day of the calendar"), ("99-01-01", ""), ("2000-01-01x", "")),
+      "%Y-%m-%d", ("2000-2-3", "2000-02-03"), ("2004-02-29", "2004-02-29"),
+      ("2001-02-29", "is not a day of the calendar"), ("2000-13-01", "is not a day of the calendar"),
+      ("99-01-01", ""), ("2000-01-01x", "")),
     dates("%Y%m%d", ("20000203", "2000-02-03"), ("2000111", "")),
     dates("%d/%b/%y", ("31/Dec/68", "2068-12-31"), ("31/Dec/69", "1969-12-31"), ("1/mai/00", ""), ("1/Mai/00", "")),
     dates(
@@ -99,8 +100,9 @@ extension ImportTableTests {
       ("%F %I:%M", "%I requires %p"), ("%F %H:%M %p", "%p requires %I"),
       ("%F %H %I %p", "it names the hour twice"),
       ("%F%z", "it names no hour"), ("%F %T %Z", "%Z is not supported, since IST, for example, names several zones"),
-      ("%Y-W%W-%w", "%W is not supported: weeks have no dates"), ("%G-W%V-%u", "%G is not supported: it is the year of a week"),
-      ("%c", "%c is not supported, since it depends on the language"), ("%Ey-%m-%d", "%E is not supported"),
+      ("%Y-W%W-%w", "%W is not supported: weeks have no dates"),
+      ("%G-W%V-%u", "%G is not supported: it is the year of a week"),
+      ("%c", "%c is not supported: it depends on the language"), ("%Ey-%m-%d", "%E is not supported"),
       ("%C%y-%m-%d", "%C is not supported; %Y reads a year of four digits"), ("%Y %y-%m-%d", "it names the year twice"),
       ("%F %d", "%d appears twice"), ("%Y %j %m", "%j is a day of the year and excludes a month"),
       ("%s %z", "%s and %Q"),

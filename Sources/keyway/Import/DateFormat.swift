@@ -74,9 +74,9 @@ struct DateFormat: Hashable, Sendable {
   ]
   private static let refusals: [Character: String] = [
     "Z": "is not supported, since IST, for example, names several zones; %z reads +01:00, a format may end in UTC",
-    "c": "is not supported, since it depends on the language", "x": "is not supported, since it depends on the language",
-    "X": "is not supported, since it depends on the language", "E": "is not supported, since it depends on the language",
-    "O": "is not supported, since it depends on the language", "C": "is not supported; %Y reads a year of four digits",
+    "c": "is not supported: it depends on the language", "x": "is not supported: it depends on the language",
+    "X": "is not supported: it depends on the language", "E": "is not supported: it depends on the language",
+    "O": "is not supported: it depends on the language", "C": "is not supported; %Y reads a year of four digits",
     "U": "is not supported: weeks have no dates", "V": "is not supported: weeks have no dates",
     "W": "is not supported: weeks have no dates", "G": "is not supported: it is the year of a week",
     "g": "is not supported: it is the year of a week", "u": "is not supported; %a reads the name of a day",

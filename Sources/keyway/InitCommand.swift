@@ -58,15 +58,15 @@ private enum StarterFiles {
   static let all = [(name: "schema.yaml", text: schema), (name: "keyway.yaml", text: configuration)]
 
   private static let schema = """
-    # The objects of this server. `keyway check schema.yaml` says what is wrong with it, line by line; while the server
-    # runs, http://127.0.0.1:8080/ shows its objects.
+    # The objects of this server. `keyway check schema.yaml` reports each error with its line; while the server runs,
+    # http://127.0.0.1:8080/ shows its objects.
     entities:
       List:
         keys:
           name: { type: string, optional: false, maxLength: 80 }
-          # Both sides of a relationship stay in step. The items go with their list.
+          # Both sides of a relationship stay consistent. The items are deleted with their list.
           items: { toMany: Item, ordered: true, inverse: list, delete: cascade }
-          # Worked out, and told to those who watch, when an item comes, goes or is done.
+          # Computed, and sent to subscribers, when an item is added, removed or done.
           open: { type: integer, computed: "size(items.filter(i, !i.done))" }
         display: [name, open]
 
@@ -80,12 +80,12 @@ private enum StarterFiles {
     """
 
   private static let configuration = """
-    # What differs from the defaults. `keyway serve` reads this file where it is started; `--print-config` shows all
-    # settings, and where each comes from. Relative paths start from there, too.
+    # The settings that differ from the defaults. `keyway serve` reads this file in the folder where it starts;
+    # `--print-config` shows all settings and their origins. Paths are relative to that folder too.
     schema: schema.yaml
     store: keyway-data
 
-    # The address. Beyond this machine the server listens with keys of tokens only (access.keys).
+    # The address. The server listens beyond this machine only with keys that verify tokens (access.keys).
     host: 127.0.0.1
     port: 8080
 

@@ -62,15 +62,15 @@ struct SettingsTests {
       ("host: 8080", "k.yaml:1: host is the number 8080, not a text"),
       ("host: [a]", "k.yaml:1: host is a list, not a text"), ("host: \"\"", "k.yaml:1: host is empty"),
       ("names: a", "k.yaml:1: names is \"a\", not a list of texts"),
-      ("names: [1]", "k.yaml:1: names is a list with something that is no text, not a list of texts"),
+      ("names: [1]", "k.yaml:1: names is a list with an element that is not a text, not a list of texts"),
       ("log: {format: xml}", "k.yaml:1: log.format is \"xml\", not one of text, json"),
       ("heartbeat:\n  second: 15", "k.yaml:2: there is no setting heartbeat.second; did you mean heartbeat.seconds?"),
       ("prot: 1", "k.yaml:1: there is no setting prot; did you mean port?"),
       ("database: {url: x}", "k.yaml:1: there is no setting database; keyway serve --print-config lists all"),
       ("heartbeat: 15", "k.yaml:1: there is no setting heartbeat; did you mean heartbeat.seconds?"),
       ("port: 1\nport: 2", "k.yaml:2:1: declared twice: port; first on line 1"),
-      ("heartbeat.seconds: 1\nheartbeat: {seconds: 2}", "k.yaml:2: heartbeat.seconds is set already, on line 1"),
-      ("- port", "k.yaml:1: the file is no mapping of names to values"),
+      ("heartbeat.seconds: 1\nheartbeat: {seconds: 2}", "k.yaml:2: heartbeat.seconds is already set on line 1"),
+      ("- port", "k.yaml:1: the file must be a mapping of names to values"),
       (
         "nodes: {followers: 100}",
         "k.yaml:1: nodes.followers is the number 100, not true or false; the maximum number is nodes.followersMaximum"
@@ -129,7 +129,7 @@ struct SettingsTests {
         "KEYWAY_PROT": "1", "KEYWAY_PORT": "", "KEYWAY_SERVER": "http://x", "KEYWAY_CONFIG": "none", "KEYWAY_X": "",
       ])
     #expect(settings.api.port == 8080)
-    #expect(settings.warnings == ["the environment has KEYWAY_PROT, which is no setting"])
+    #expect(settings.warnings == ["the environment has KEYWAY_PROT, which is not a setting"])
   }
 
   @Test("what Kubernetes says of the services keyway and keyway-store is neither a setting nor a mistake")

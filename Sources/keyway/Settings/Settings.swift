@@ -112,7 +112,7 @@ extension Settings {
     }
     let known = Self.otherVariables.union(Self.all.map(\.environmentName))
     for name in environment.keys.sorted() where name.hasPrefix("KEYWAY_") && !known.contains(name) {
-      warnings.append("the environment has \(name), which is no setting")
+      warnings.append("the environment has \(name), which is not a setting")
     }
   }
 }

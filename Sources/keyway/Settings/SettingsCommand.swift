@@ -32,12 +32,12 @@ enum SettingsReference {
   /// `Config/keyway.yaml`: every setting with its default and its meaning.
   static var configurationFile: String {
     """
-    # Every setting of keyway with its default. A flag wins over an environment variable (heartbeat.seconds is
-    # KEYWAY_HEARTBEAT_SECONDS, request.headerBytes KEYWAY_REQUEST_HEADER_BYTES), that over this file, this over the
-    # default. Relative paths start from where the server is started. `keyway serve --config FILE --print-config` shows
-    # what holds, and why; without --config and KEYWAY_CONFIG, FILE is keyway.yaml in the folder of the start.
+    # Every setting of keyway with its default. A flag takes precedence over an environment variable (heartbeat.seconds
+    # is KEYWAY_HEARTBEAT_SECONDS, request.headerBytes KEYWAY_REQUEST_HEADER_BYTES), that over this file, this over the
+    # default. Paths are relative to the folder where the server starts. `keyway serve --config FILE --print-config`
+    # shows the settings in effect and their origins; without --config and KEYWAY_CONFIG, FILE is keyway.yaml there.
     #
-    # Most servers set some of these and no other:
+    # Most servers set some of these only:
     # \(Settings.first.joined(separator: ", "))
     #
     # Written from the table of settings by `keyway settings`.

@@ -39,7 +39,7 @@ struct SettingsFile {
     }
     // An empty file, or one of comments only, sets nothing.
     guard let root, !Self.isNull(root) else { return }
-    guard case .mapping(let mapping) = root else { throw error(at: root, "the file is no mapping of names to values") }
+    guard case .mapping(let mapping) = root else { throw error(at: root, "the file must be a mapping of names to values") }
     try read(mapping, prefix: "")
   }
 
@@ -54,7 +54,7 @@ struct SettingsFile {
         continue
       }
       if let first = entries.first(where: { $0.name == full }), case .file(_, let line, _) = first.origin {
-        throw error(at: key, "\(full) is set already, on line \(line)")
+        throw error(at: key, "\(full) is already set on line \(line)")
       }
       entries.append(Entry(name: full, value: Self.value(value), origin: origin(of: key)))
     }
@@ -82,7 +82,7 @@ struct SettingsFile {
         guard case .text(let text) = value(node) else { return nil }
         return text
       }
-      return texts.count == nodes.count ? .list(texts) : .other("a list with something that is no text")
+      return texts.count == nodes.count ? .list(texts) : .other("a list with an element that is not a text")
     case .mapping: return .other("a mapping")
     case .alias: return .other("an alias")
     }

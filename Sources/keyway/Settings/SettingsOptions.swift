@@ -35,12 +35,12 @@ struct SettingsOptions: ParsableArguments {
     help: ArgumentHelp("Any other setting; can be repeated. --print-config lists them all.", valueName: "name=value"))
   var set: [String] = []
 
-  @Flag(help: "Print the settings that hold, with where each comes from, and exit.")
+  @Flag(help: "Print the settings in effect, with the origin of each, and exit.")
   var printConfig = false
 
   func validate() throws {
     for assignment in set where SettingFlag(assignment: assignment) == nil {
-      throw ValidationError("--set is written name=value, not \(assignment)")
+      throw ValidationError("--set must be name=value, not \(assignment)")
     }
   }
 
@@ -64,7 +64,7 @@ struct SettingsSource: Sendable {
   /// The configuration file that is used, if it exists, when none is named.
   private static let usualFile = ServerFile.name
   static let fileHelp =
-    "A configuration file (YAML), or none (default: what \(fileVariable) says, or \(usualFile) where there is one)."
+    "A configuration file (YAML), or none (default: that of \(fileVariable), or \(usualFile) if it exists)."
 
   /// The path of the configuration file, or nil for none.
   let configFile: String?

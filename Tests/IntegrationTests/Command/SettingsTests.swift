@@ -61,7 +61,7 @@ struct SettingsTests {
     ("port: 1\nport: 2\n", ":2:1: declared twice: port; first on line 1"),
     ("log:\n  format: xml\n", ":2: log.format is \"xml\", not one of text, json"),
     ("port: [\n", ":"),
-    ("- a\n", ":1: the file is no mapping"),
+    ("- a\n", ":1: the file must be a mapping"),
   ]
 
   @Test("A mistake in the file keeps the server from starting, with file, line and reason", arguments: mistakes)

@@ -39,7 +39,9 @@ struct SettingsFile {
     }
     // An empty file, or one of comments only, sets nothing.
     guard let root, !Self.isNull(root) else { return }
-    guard case .mapping(let mapping) = root else { throw error(at: root, "the file must be a mapping of names to values") }
+    guard case .mapping(let mapping) = root else {
+      throw error(at: root, "the file must be a mapping of names to values")
+    }
     try read(mapping, prefix: "")
   }
 

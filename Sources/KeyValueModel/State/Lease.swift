@@ -51,7 +51,7 @@ public final class Lease: Sendable {
   }
 }
 
-/// The lifetime of an object as a write requests it (the specification, section 3, "Objects that end by themselves").
+/// The lifetime of an object as a write requests it (the specification, section 3, "Leases").
 public enum Lifetime: Hashable, Sendable {
   /// This many seconds from the write, 1 to `maximumSeconds`.
   case seconds(Int64)

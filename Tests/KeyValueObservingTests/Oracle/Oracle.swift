@@ -2,7 +2,7 @@ import KeyValueModel
 import KeyValueObserving
 
 /// Which observers must be notified of what: decided by looking at every observation before and after every operation,
-/// and by the rules of the specification, sections 7 and 10. Shares no code with the production modules.
+/// and by the rules of the specification, sections 7 and 14. Shares no code with the production modules.
 struct Oracle {
   struct Watch {
     let number: Int

@@ -69,7 +69,7 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
       fraction = takeDigits(&rest)
     }
     guard !whole.isEmpty || !fraction.isEmpty, whole.utf8.count <= 20 else { return nil }
-    let name = String(rest.prefix { !("0"..."9").contains($0) && $0 != "." })
+    let name = String(rest.prefix { !isDigit($0) && $0 != "." })
     guard let unit = units[name] else { return nil }
     rest.removeFirst(name.count)
     var nanoseconds = (Int128(whole) ?? 0) * unit
@@ -81,8 +81,11 @@ package struct ExpressionDuration: Sendable, Hashable, Comparable {
     return nanoseconds
   }
 
+  /// True for an ASCII digit alone; a digit with a combining character is between "0" and "9", too.
+  private static func isDigit(_ character: Character) -> Bool { character.isASCII && character.isWholeNumber }
+
   private static func takeDigits(_ rest: inout Substring) -> String {
-    let digits = rest.prefix { ("0"..."9").contains($0) }
+    let digits = rest.prefix(while: isDigit)
     rest.removeFirst(digits.count)
     return String(digits)
   }

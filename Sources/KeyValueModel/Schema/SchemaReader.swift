@@ -167,7 +167,7 @@ extension SchemaReader {
   }
 
   fileprivate mutating func boolean(_ node: Node, _ what: String) -> Bool? {
-    guard let value = node.bool else {
+    guard case .scalar(let scalar) = node, case .bool(let value) = YAMLScalar(scalar) else {
       report(node, "\(what) must be true or false")
       return nil
     }

@@ -115,6 +115,7 @@ struct SchemaMistakesTests {
       .init("'type' must be one of", key: "x: {type: ¶[string]}"),
       .init("'type' must be one of", key: "x: {type: ¶String}"),
       .init("'optional' must be true or false", key: "x: {type: string, optional: ¶maybe}"),
+      .init("'optional' must be true or false", key: "x: {type: string, optional: ¶yes}"),
       .init("'notifies' must be one of always, changed, manual", key: "x: {type: string, notifies: ¶never}"),
       .init("'format' is not allowed for 'x'", key: "x: {type: string, ¶format: email}"),
       .init("'inverse' is not allowed for 'x'", key: "x: {type: string, ¶inverse: y}"),

@@ -472,11 +472,11 @@ struct WriteInquiry {
 
   // MARK: Refusals
 
-  /// Returns an error of the model without what it reveals about other objects.
-  static func guarded(_ error: ModelError) -> ModelError {
+  /// Returns an error of the model without what it reveals about objects that the operations do not name.
+  static func guarded(_ error: ModelError, in operations: [Operation]) -> ModelError {
     guard error.code == .deleteDenied else { return error }
     var guarded = ModelError(.deleteDenied, "it cannot be deleted: a relationship with another object forbids that")
-    (guarded.object, guarded.operation) = (error.object, error.operation)
+    (guarded.object, guarded.operation) = ("\(operations[error.operation ?? 0].reference)", error.operation)
     return guarded
   }
 

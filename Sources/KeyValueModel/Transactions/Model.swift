@@ -45,7 +45,7 @@ public struct Model: Sendable {
       application.undo()
       application.giveBack(to: &state)
       try ask(inquiry, aboutMakingIn: transaction, limits)
-      throw transaction.access == nil ? error : WriteInquiry.guarded(error)
+      throw transaction.access == nil ? error : WriteInquiry.guarded(error, in: transaction.operations)
     }
     application.giveBack(to: &state)
     revision += 1

@@ -167,6 +167,25 @@ import Testing
     #expect(refused.problem == "delete-denied" && !refused.text.contains("Item"), "\(refused.text)")
   }
 
+  @Test("A refused deletion does not name an object that it would have deleted too")
+  func deniedCascade() throws {
+    let schema = """
+      access: { read: 'true', delete: 'true' }
+      entities:
+        Room: { keys: { items: { toMany: Item, delete: cascade } } }
+        Item:
+          access: { read: 'false' }
+          keys: { label: { toOne: Label, delete: deny } }
+        Label: {}
+      """
+    let house = try GuardedServer(
+      schema: schema,
+      objects: [("Label/1", "{}"), ("Item/7", #"{"label":"Label/1"}"#), ("Room/1", #"{"items":["Item/7"]}"#)])
+    let refused = try house.client.send("DELETE", "/v1/objects/Room/1", house.ann)
+    #expect(refused.problem == "delete-denied" && !refused.text.contains("Item"), "\(refused.text)")
+    #expect(refused.json["object"].text == "Room/1")
+  }
+
   @Test("A replay tells what a link hides since the cut, and nothing of what it hid in between")
   func replays() throws {
     let bank = try GuardedServer.bank()

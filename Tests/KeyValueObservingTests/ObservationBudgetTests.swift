@@ -53,6 +53,27 @@ struct ObservationBudgetTests {
     #expect(values.count == 1 && values.first?[0] != values.first?[1])
   }
 
+  @Test("The commits of a batch share the budget, also those that only set attributes")
+  mutating func batch() throws {
+    for observer in 1...3 as ClosedRange<UInt64> {
+      fixture.index.add([try fixture.observation("Member/0", "name")], of: ObserverID(observer), in: fixture.model.state)
+    }
+    let commits = try (0..<4).map { number in
+      try fixture.model.commit(Transaction([try operation("set Member/0 name \"x\(number)\"")]))
+    }
+    // Enough for the notices of two of the commits.
+    let budget = ObservationBudget(steps: 2 * 3 * ObservationBudget.stepsPerNotice)
+    var events: [UInt64: [ObserverEvent]] = [:]
+    fixture.index.notify(commits, of: fixture.model.state, budget: budget) { event in
+      events[event.observer.rawValue, default: []].append(event)
+    }
+    for observer in 1...3 as ClosedRange<UInt64> {
+      let told = events[observer, default: []]
+      #expect(told.prefix(2).map(\.revision) == commits.prefix(2).map(\.revision))
+      #expect(told.dropFirst(2).map(\.hasOverflowed) == [true])
+    }
+  }
+
   @Test("A client that observes little is notified although another has used up the budget, and no more is spent")
   mutating func fairness() throws {
     // The greedy client's observations are of 20 lists; both orders of registration are tried.

@@ -33,7 +33,7 @@ struct AttributeNotices {
   /// it, or if there are more notices than the budget has room for; then no event has been delivered.
   init?(of commit: Commit, in index: borrowing ObserverIndex, _ budget: ObservationBudget = ObservationBudget()) {
     (revision, writer) = (commit.revision, commit.writer)
-    limit = budget.limit / ObservationBudget.stepsPerNotice
+    limit = budget.remainingSteps / ObservationBudget.stepsPerNotice
     if let setting = commit.plainSetting {
       let key = ObservedKey(object: setting.object, key: setting.key)
       guard add(key, isSilent: setting.isSilent, step: 0, 0, from: setting.before, to: setting.after, in: index) else {

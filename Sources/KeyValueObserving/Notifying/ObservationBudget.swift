@@ -61,6 +61,12 @@ package struct ObservationBudget: Sendable {
     if !stepsOfCommits.isEmpty { stepsOfCommits[stepsOfCommits.count - 1] += steps }
   }
 
+  /// Uses steps of the budget for which no client pays.
+  mutating func use(_ steps: Int) { spend(steps, by: []) }
+
+  /// The steps that are left.
+  var remainingSteps: Int { max(0, limit - spentSteps) }
+
   /// Counts a change, which the clients share.
   fileprivate mutating func spendChange(by payers: [QueryPayer]) { spend(stepsPerChange, by: payers) }
 

@@ -1,4 +1,5 @@
 import HTTPTypes
+import Support
 import Testing
 
 @testable import HTTPServer
@@ -36,6 +37,7 @@ import Testing
   }
 
   @Test func aStreamThatIsBehindIsAskedForOnceItsPreludeIsSentAndMissesWhatIsPosted() throws {
+    let begin = ContinuousClock.now
     let test = try server(.behind)
     test.listener.whenCaughtUp { [hub = test.hub] id in
       let isFirst = hub.laggingStreams == 1
@@ -53,6 +55,9 @@ import Testing
     #expect(client.readChunk() == "event: heartbeat\nid: 8\n\n")
     #expect(test.listener.questions.count == 1 && test.listener.misses.isEmpty)
     #expect(test.hub.laggingStreams == 0)
+    // The stream lagged since it was opened, and not since the machine was started.
+    let lags = test.hub.lagDurations.snapshot
+    #expect(lags.count == 1 && Duration.nanoseconds(lags.sum) <= ContinuousClock.now - begin + .seconds(1))
   }
 
   @Test func aCatchUpWithoutBytesSaysHowFarTheStreamHasBeenTold() throws {

@@ -162,10 +162,7 @@ extension HubLoop {
       case .behind: group.move(to: 0)
       }
     }
-    if opening.beginning == .behind {
-      subscriber.lag = .behind
-      worker.counters.addLagging(1)
-    }
+    if opening.beginning == .behind { beginLagging(subscriber) }
     if isDraining { end(subscriber, .shutdown, last: delegate.closingEvent(.shutdown)) }
   }
 
@@ -494,9 +491,7 @@ extension HubLoop {
       changeQueue(of: subscriber) { $0.dropUnsentEvents() }
       end(subscriber, .overflow, last: delegate.closingEvent(.overflow))
     case .coalesce:
-      subscriber.lag = .behind
-      subscriber.lagBegan = UInt32(truncatingIfNeeded: SystemClock.coarseMilliseconds)
-      worker.counters.addLagging(1)
+      beginLagging(subscriber)
       delegate.streamLagged(subscriber.id, firstMissed: position)
       // There may be nothing waiting for it: a loss can affect streams that have read everything they got.
       touch(subscriber)
@@ -542,6 +537,13 @@ extension HubLoop {
     guard subscriber.lag == .behind else { return }
     subscriber.lag = .asked
     delegate.streamCaughtUp(subscriber.id)
+  }
+
+  /// Notes that a stream gets no events for the present.
+  private func beginLagging(_ subscriber: Subscriber) {
+    subscriber.lag = .behind
+    subscriber.lagBegan = UInt32(truncatingIfNeeded: SystemClock.coarseMilliseconds)
+    worker.counters.addLagging(1)
   }
 
   /// Ends the lag because the stream gets events again, or ends: an ending stream does not lag.

@@ -83,7 +83,8 @@ final class BatchThreads<Job: Sendable>: Sendable {
       state.withLock { state in
         state.waiting -= 1
         if time != nil { state.isWatched = false }
-        if isWoken, state.woken > 0 { state.woken -= 1 }
+        // A thread may be woken just as it reaches its deadline.
+        if isWoken || wakes.wait(timeout: .now()) == .success, state.woken > 0 { state.woken -= 1 }
       }
     }
   }

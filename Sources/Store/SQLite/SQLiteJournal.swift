@@ -328,10 +328,11 @@ package final class SQLiteJournal: TransactionJournal {
     guard let (database, position) = closed else { return }
     // If this fails because another process is reading or the disk fails, the next start finds everything in the log,
     // which stays.
-    if mark != nil, (try? files.requireDatabase()) != nil { try? database.settle() }
+    var isSettled = false
+    if mark != nil, (try? files.requireDatabase()) != nil { isSettled = (try? database.settle()) != nil }
     database.close()
-    // Closing has moved everything into the database, with a sync.
-    if let mark { position?.write(to: mark) }
+    // Everything is in the database, and is synced.
+    if isSettled, let mark { position?.write(to: mark) }
     lock?.release()
     arrivals.announce(.max)
   }

@@ -133,8 +133,9 @@ package final class Completion: Sendable {
   private let destination: Destination
   private let handler: any RequestHandler
   private let isAnswered = Atomic(false)
-  /// The processor time of the thread when the current part of the work began.
-  private let workBegan = Atomic<Int64>(0)
+  private static let noWork = Int64.min
+  /// The processor time of the thread when the current part of the work began, or `noWork`.
+  private let workBegan = Atomic(Completion.noWork)
 
   init(_ pending: DeferredResponse, handler: any RequestHandler) {
     destination = .connection(pending)
@@ -202,9 +203,10 @@ package final class Completion: Sendable {
   /// parts of one request run one after another, on any threads.
   package func beginWork() { workBegan.store(SystemClock.threadNanoseconds, ordering: .relaxed) }
 
-  /// Ends the part of the work that `beginWork` began on this thread.
+  /// Ends the part of the work that `beginWork` began on this thread. Does nothing if none was begun.
   package func endWork() {
-    charge(Int(SystemClock.threadNanoseconds - workBegan.load(ordering: .relaxed)))
+    let began = workBegan.exchange(Self.noWork, ordering: .relaxed)
+    if began != Self.noWork { charge(Int(SystemClock.threadNanoseconds - began)) }
   }
 
   private func charge(_ nanoseconds: Int) {

@@ -39,6 +39,11 @@ package struct Response: Sendable {
     self.body = body
   }
 
+  /// The response to a client that has closed its connection, which only the log and the counts see. Its status is the
+  /// one that nginx logs in this case; it is not a failure of the server.
+  package static let clientClosedRequest = Response(
+    status: HTTPResponse.Status(code: 499, reasonPhrase: "Client Closed Request"))
+
   /// Returns `304 Not Modified` in place of this response: with its fields, except the type of its content, and with
   /// the length of its content (RFC 9110 §8.6, §15.4.5).
   package consuming func notModified() -> Response {

@@ -55,7 +55,7 @@ package final class Readings: Sendable {
       // Clients that have left must not cost work.
       guard !completion.isAbandoned else {
         abandoned.add(1, ordering: .relaxed)
-        return completion.respond(Problem(.overloaded, "the client has left").response)
+        return completion.respond(.clientClosedRequest)
       }
       job()
     }
@@ -76,7 +76,7 @@ package final class Readings: Sendable {
       try budget.check()
       return budget.settled(response)
     } catch {
-      return error.judged(by: budget.cursor).response
+      return budget.work.stop == .abandoned ? .clientClosedRequest : error.judged(by: budget.cursor).response
     }
   }
 

@@ -90,7 +90,7 @@ final class OpeningQueue: Sendable {
         ? []
         : state.line.removeUnwanted(of: client, most: Self.sweepCount, isUnwanted: { $0.completion.isAbandoned })
     }
-    for waiting in left { waiting.completion.respond(Self.clientHasLeft.response) }
+    for waiting in left { waiting.completion.respond(.clientClosedRequest) }
   }
 
   /// Opens one stream after the other until none waits.
@@ -123,15 +123,12 @@ final class OpeningQueue: Sendable {
   private func complete(_ waiting: Waiting) {
     let completion = waiting.completion
     // Clients that have left must not cost work.
-    guard !completion.isAbandoned else { return completion.respond(Self.clientHasLeft.response) }
+    guard !completion.isAbandoned else { return completion.respond(.clientClosedRequest) }
     do throws(Problem) {
       try readiness.check()
       completion.become(try waiting.open { completion.isAbandoned }, fields: .eventStream)
     } catch {
-      completion.respond((completion.isAbandoned ? Self.clientHasLeft : error).response)
+      completion.respond(completion.isAbandoned ? .clientClosedRequest : error.response)
     }
   }
-
-  /// The problem that is counted. No client receives it.
-  private static var clientHasLeft: Problem { Problem(.overloaded, "the client has left") }
 }

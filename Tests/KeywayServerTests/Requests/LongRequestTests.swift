@@ -136,6 +136,9 @@ struct LongRequestTests {
     #expect(answer.status == 200 && answer.json["objects"][0]["name"].text == "n\(Self.many - 1)")
     #expect(try Deadline().awaits { try Self.metric("keyway_readings_running", server) == 0 })
     #expect(try Self.metric("keyway_readings_abandoned_total", server) == 2)
+    // It is no failure of the server.
+    #expect(try Deadline().awaits { try server.client.must("GET", "/metrics").text.contains(#"status="499"} 2"#) })
+    #expect(try !server.client.must("GET", "/metrics").text.contains(#"status="503""#))
   }
 
   @Test("A server that stops ends the work under way, and answers those who wait for it")

@@ -312,7 +312,8 @@ private struct KeyFile: Sendable {
   /// The maximum size of the file in bytes.
   private static let maximumBytes = 1 << 20
 
-  /// The attributes that tell one version of a file from another.
+  /// The attributes that tell one version of a file from another. The time is that of the last change of its content or
+  /// of its owner and mode: a file that could not be read is tried again once it can.
   private struct Version: Hashable, Sendable {
     var device: UInt64 = 0
     var inode: UInt64 = 0
@@ -354,6 +355,6 @@ private struct KeyFile: Sendable {
     guard stat(path, &status) == 0 else { return nil }
     return Version(
       device: UInt64(status.st_dev), inode: UInt64(status.st_ino), bytes: Int64(status.st_size),
-      seconds: status.st_mtim.tv_sec, nanoseconds: status.st_mtim.tv_nsec)
+      seconds: status.st_ctim.tv_sec, nanoseconds: status.st_ctim.tv_nsec)
   }
 }

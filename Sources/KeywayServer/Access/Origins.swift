@@ -1,3 +1,4 @@
+import Foundation
 import HTTPServer
 import HTTPTypes
 
@@ -20,11 +21,14 @@ struct Origins: Sendable {
   /// Creates the set of allowed origins. Throws an `AccessError` for a text that is not an origin: a scheme, a host and
   /// perhaps a port, and nothing after them.
   init(_ origins: [String]) throws(AccessError) {
-    for origin in origins where !Self.isOrigin(origin) {
-      throw AccessError(
-        "access.origins: '\(origin)' is not an origin such as https://app.example.org or http://localhost:3000")
-    }
-    allowed = Set(origins.map { $0.lowercased() })
+    allowed = Set(
+      try origins.map { origin throws(AccessError) in
+        guard let serialized = Self.serialized(origin) else {
+          throw AccessError(
+            "access.origins: '\(origin)' is not an origin such as https://app.example.org or http://localhost:3000")
+        }
+        return serialized
+      })
   }
 
   /// True if no other origin may call.
@@ -64,18 +68,16 @@ struct Origins: Sendable {
     return HostNames.isSame(origin.dropFirst(scheme.count), host, isSecure: scheme == "https://")
   }
 
-  private static func isOrigin(_ text: String) -> Bool {
-    guard let scheme = ["http://", "https://"].first(where: { text.lowercased().hasPrefix($0) }) else { return false }
-    let rest = text.dropFirst(scheme.count)
-    return !rest.isEmpty
-      && rest.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"),
-          UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: ":"), UInt8(ascii: "["), UInt8(ascii: "]"):
-          true
-        default: false
-        }
-      }
+  /// Returns an origin as a browser sends it, in lower case and without the default port of its scheme (HTML standard,
+  /// "ASCII serialisation of an origin"); nil for a text that is not an origin.
+  private static func serialized(_ text: String) -> String? {
+    let ports = ["http": 80, "https": 443]
+    guard text.utf8.allSatisfy({ $0 < 0x80 }), let parts = URLComponents(string: text.lowercased()),
+      let scheme = parts.scheme, let port = ports[scheme], let host = parts.encodedHost, !host.isEmpty
+    else { return nil }
+    let origin = "\(scheme)://\(host)"
+    guard let named = parts.port else { return text.lowercased() == origin ? origin : nil }
+    guard text.lowercased() == "\(origin):\(named)", (1...65_535).contains(named) else { return nil }
+    return named == port ? origin : "\(origin):\(named)"
   }
 }

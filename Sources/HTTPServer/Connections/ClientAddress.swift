@@ -48,6 +48,9 @@ package struct ClientAddress: Hashable, Sendable {
   /// True if the value is a digest instead of an address.
   package var isDigest: Bool { high & Self.digestPrefix == Self.digestPrefix }
 
+  /// True for the loopback addresses, 127.0.0.0/8 and ::1 (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3).
+  package var isLoopback: Bool { high == 0 && (low == 1 || low >> 24 == 0xFFFF_7F) }
+
   init(_ address: UnsafePointer<sockaddr>?) {
     guard let address else {
       (high, low) = (0, 0)

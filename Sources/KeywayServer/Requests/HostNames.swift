@@ -62,7 +62,7 @@ package struct HostNames: Sendable {
 
   /// Returns true if a `Host` header is a loopback name.
   static func isLoopback(_ host: String) -> Bool {
-    name(of: host).map { loopback.contains($0.lowercased()) || $0.hasPrefix("127.") } ?? false
+    name(of: host).map { loopback.contains($0.lowercased()) || ClientAddress($0)?.isLoopback ?? false } ?? false
   }
 
   /// Returns true if two authorities have the same host and port. The default port of the scheme may be omitted.

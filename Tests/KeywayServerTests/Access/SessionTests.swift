@@ -244,8 +244,11 @@ import Testing
   func secure() throws {
     let guarded = try GuardedServer { $0.names = ["*.example.org"] }
     var headers = guarded.admin
-    headers["Host"] = "data.example.org"
-    #expect(try guarded.client.send("POST", "/v1/session", headers)["Set-Cookie"]?.contains("; Secure") == true)
+    for (host, isSecure) in [("data.example.org", true), ("127.example.org", true), ("127.0.0.1", false)] {
+      headers["Host"] = host
+      let cookie = try guarded.client.send("POST", "/v1/session", headers)["Set-Cookie"]
+      #expect(cookie?.contains("; Secure") == isSecure, "\(host)")
+    }
     headers["Host"] = "example.org"
     #expect(try guarded.client.send("POST", "/v1/session", headers).status == 421)
   }
@@ -293,6 +296,20 @@ import Testing
       #expect(try guarded.client.send("PUT", "/v1/objects/Account/1/balance", bearer, body: "6").status == 200)
       let stream = try guarded.client.stream("/v1/objects/Account/1/balance", headers)
       #expect((stream.head["Access-Control-Allow-Origin"] != nil) == isListed)
+    }
+  }
+
+  @Test("An origin with the default port of its scheme is the origin that browsers send")
+  func defaultPorts() throws {
+    let guarded = try GuardedServer {
+      $0.access.origins = ["https://App.example.org:443", "http://[::1]:80", "http://localhost:3000"]
+    }
+    for (origin, isListed) in [
+      ("https://app.example.org", true), ("http://[::1]", true), ("http://localhost:3000", true),
+      ("http://app.example.org", false), ("http://localhost", false),
+    ] {
+      let read = try guarded.client.send("GET", "/v1/objects/Account", ["Origin": origin])
+      #expect(read["Access-Control-Allow-Origin"] == (isListed ? origin : nil), "\(origin)")
     }
   }
 

@@ -72,12 +72,14 @@ export class Line {
   #retryAt = 0
   #parser
   #received
-  #isReset = false
+  #resetReason
+  #isOfSession
   #epoch
   #out = []
 
-  constructor(id = null) {
+  constructor(id = null, isOfSession = false) {
     this.id = id
+    this.#isOfSession = isOfSession
     this.#epoch = epochOf(id)
   }
 
@@ -147,7 +149,7 @@ export class Line {
       for (const cell of this.#cells.values()) cell.isTold = false
       if (!isFinal || !this.id) this.#out.push({ do: 'refuse', problem })
       else {
-        this.#isReset = true
+        this.#resetReason = 'compacted'
         return this.#connect(now)
       }
     }
@@ -164,11 +166,20 @@ export class Line {
       let data
       try { data = JSON.parse(text) } catch { return this._lost({}, now) }
       if (type === 'open') this.#open(data)
-      else if (type === 'bye') return this._lost({}, now)
+      else if (type === 'bye') {
+        if (this.#isOfSession && data.reason === 'expired') this.#forget('identity')
+        return this._lost({}, now)
+      }
       else if (type !== 'heartbeat') this.#received.push({ type, data })
       if (id) this.#commit(id)
     }
     this.#flush(now)
+  }
+
+  /** The next session may see other objects, so nothing is resumed. */
+  #forget(reason) {
+    for (const cell of this.#cells.values()) cell.isTold = false
+    this.#resetReason = reason
   }
 
   #open({ stream, heartbeat = 15 }) {
@@ -187,13 +198,13 @@ export class Line {
 
   /** Only whole commits are shown, and resumed from. */
   #commit(id) {
-    const reason = this.#epoch && this.#epoch !== epochOf(id) ? 'epoch' : this.#isReset && 'compacted'
+    const reason = this.#epoch && this.#epoch !== epochOf(id) ? 'epoch' : this.#resetReason
     if (reason && !this.#received.some(({ type }) => type === 'reset')) {
       this.#received.unshift({ type: 'reset', data: { reason } })
     }
     this.id = id
     this.#epoch = epochOf(id)
-    this.#isReset = false
+    this.#resetReason = undefined
     this.#failures = 0
     const events = []
     for (const { type, data } of this.#received.splice(0)) {
@@ -947,7 +958,7 @@ export class Keyway extends EventTarget {
   #lead(reports) {
     const own = this.#report()
     const told = [own, ...reports.values()].find(({ cells }) => cells.some(([, , isTold]) => isTold))
-    const line = (this.#line = new Line(told?.id))
+    const line = (this.#line = new Line(told?.id, !this.#lastToken))
     this.#desk.id = line.id
     this.#reports = null
     this.#leader = this.#seat

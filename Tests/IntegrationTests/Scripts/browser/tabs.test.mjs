@@ -400,6 +400,17 @@ scenario('Without a token the cookie goes with each request, and tabs of one per
   assert.equal(tabs.server.streams.size, 2)
 })
 
+scenario('When a session has ended, all is told anew after a reset; a token that is renewed resumes', async tabs => {
+  const [visitor, user] = [tabs.open(), tabs.open({ token: () => token('ann') })]
+  await until(() => visitor.heard.length === 1 && user.heard.length === 1)
+  for (const stream of [...tabs.server.streams.values()]) tabs.server.bye(stream, 'expired')
+  await until(() => visitor.heard.length === 2)
+  assert.deepEqual([visitor.heard, visitor.resets], [[1, 1], ['identity']])
+  tabs.commit(5)
+  await until(() => visitor.heard.length === 3 && user.heard.length === 2)
+  assert.deepEqual([user.heard, user.resets], [[1, 5], []])
+})
+
 scenario('When the token is someone else\'s, what is observed is told anew, after a reset', async tabs => {
   let sub = 'ann'
   const [tab, other] = [tabs.open({ token: () => token(sub) }), tabs.open({ token: () => token('ann') })]

@@ -134,6 +134,8 @@ struct ObjectImporter {
       do {
         _ = try await client.send("POST", "/v1/transactions", body: body.bytes)
       } catch var problem as Problem {
+        // A refusal changes nothing; a failure on the way, or of the store, may have come after the commit.
+        if problem.status >= 500 { fate = .unknown }
         let place = problem.operation.map { Int($0) } ?? 0
         // The line is more useful than the index of the operation.
         problem.operation = nil

@@ -155,12 +155,14 @@ private final class ExportFile {
   private let handle: FileHandle
   private var isFinished = false
 
-  /// Begins a file at `path`, following symbolic links. An existing file stays until `commit`.
+  /// Begins a file at `path`, following symbolic links. An existing file stays until `commit`; the new one gets its
+  /// permissions.
   init(_ path: String) throws {
     let target = URL(fileURLWithPath: path).resolvingSymlinksInPath()
     self.path = target.path
     var status = stat()
-    if stat(target.path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+    let exists = stat(target.path, &status) == 0
+    if exists, status.st_mode & S_IFMT != S_IFREG {
       throw CommandFailure("\(path): is not a regular file; without --output an export goes to standard output")
     }
     let name = ".\(target.lastPathComponent).\(UUID().uuidString.prefix(8)).part"
@@ -169,6 +171,8 @@ private final class ExportFile {
     guard descriptor >= 0 else {
       throw CommandFailure("\(path): cannot be written: \(String(cString: strerror(errno)))")
     }
+    // A private file stays private.
+    if exists { fchmod(descriptor, status.st_mode & 0o777) }
     handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
   }
 

@@ -87,6 +87,11 @@ struct JSONLinesTests {
     #expect(again.status == 0, "\(again.errors)")
     _ = try run(second, "export", "--output", path("two.jsonl"))
     #expect(try read("two.jsonl") == read("one.jsonl"))
+    // A file that only its owner can read stays so when it is written anew.
+    #expect(chmod(path("two.jsonl"), 0o600) == 0)
+    _ = try run(second, "export", "--output", path("two.jsonl"))
+    var status = stat()
+    #expect(stat(path("two.jsonl"), &status) == 0 && status.st_mode & 0o777 == 0o600)
   }
 
   @Test(

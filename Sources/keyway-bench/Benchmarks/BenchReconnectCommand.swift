@@ -88,8 +88,8 @@ struct BenchReconnectCommand: ParsableCommand {
   func validate() throws {
     try ReportOptions.check([
       ("--subscribers", subscribers, 1...16_000), ("--objects", objects, 1...10_000), ("--behind", behind, 1...100_000),
-      ("--missed", missed, 1...behind), ("--at-once", atOnce, 1...16_000), ("--rate", rate, 1...100_000),
-      ("--writers", writers, 1...objects), ("--size", size, 22...90_000), ("--baseline", baseline, 1...3600),
+      ("--missed", missed, 1...max(1, behind)), ("--at-once", atOnce, 1...16_000), ("--rate", rate, 1...100_000),
+      ("--writers", writers, 1...max(1, objects)), ("--size", size, 22...90_000), ("--baseline", baseline, 1...3600),
     ])
     guard behind / missed <= objects else {
       throw ValidationError("--behind \(behind) with --missed \(missed) requires at least \(behind / missed) objects")

@@ -54,8 +54,9 @@ struct BenchSlowReadersCommand: ParsableCommand {
 
   func validate() throws {
     try ReportOptions.check([
-      ("--subscribers", subscribers, 1...60_000), ("--slow", slow, 0...subscribers),
-      ("--values", values, 1...subscribers), ("--rate", rate, 1...100_000), ("--publishers", publishers, 1...values),
+      ("--subscribers", subscribers, 1...60_000), ("--slow", slow, 0...max(0, subscribers)),
+      ("--values", values, 1...max(1, subscribers)), ("--rate", rate, 1...100_000),
+      ("--publishers", publishers, 1...max(1, values)),
       ("--size", size, 22...90_000), ("--baseline", baseline, 1...3600), ("--stop", stop, 1...3600),
     ])
   }

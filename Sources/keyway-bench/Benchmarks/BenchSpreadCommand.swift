@@ -72,8 +72,8 @@ struct BenchSpreadCommand: ParsableCommand {
 
   func validate() throws {
     try ReportOptions.check([
-      ("--subscribers", subscribers, 1...60_000), ("--objects", objects, subscribers...1_000_000),
-      ("--rate", rate, 1...100_000), ("--publishers", publishers, 1...min(objects, 1000)),
+      ("--subscribers", subscribers, 1...60_000), ("--objects", objects, min(subscribers, 1_000_000)...1_000_000),
+      ("--rate", rate, 1...100_000), ("--publishers", publishers, 1...max(1, min(objects, 1000))),
       ("--seconds", seconds, 1...3600),
       ("--together", together, 1...60_000), ("--rounds", rounds, 0...10_000), ("--size", size, 22...80),
     ])

@@ -14,6 +14,23 @@ import KeywayServer
       ExportCommand.self, StoreCommand.self, TokenCommand.self, SettingsCommand.self,
     ])
 
+  /// The first steps, which `keyway` without arguments prints.
+  private static let firstSteps = """
+    Keyway stores objects, serves them over REST, and sends every subscriber what changed.
+
+      keyway serve                      serves the example and a console on http://127.0.0.1:8080
+      keyway watch Account/1 balance    shows each change of a value, in a second terminal
+      keyway set Account/1 balance 5    changes it, in a third
+      keyway init shop                  writes a schema and settings of your own into the folder shop
+      cd shop && keyway serve           serves them
+
+    keyway help lists all commands, and keyway help COMMAND describes one.
+
+    """
+
+  /// Prints the first steps.
+  func run() { StandardOutput.text(Self.firstSteps) }
+
   /// Runs the command that the arguments name, and ends the program if it fails.
   static func main() async {
     do {

@@ -9,6 +9,17 @@ struct CommandLineTests {
 
   init() throws { server = try ServerProcess() }
 
+  @Test("keyway alone prints the first steps, in ten lines and with commands that exist")
+  func firstSteps() throws {
+    let outcome = try ChildProcess.keyway()
+    #expect(outcome.status == 0 && outcome.errors.isEmpty, "\(outcome.errors)")
+    #expect(outcome.output.split(separator: "\n", omittingEmptySubsequences: false).count <= 11)
+    for command in ["serve", "watch", "set", "init"] {
+      #expect(outcome.output.contains("  keyway \(command) "))
+      #expect(try ChildProcess.keyway("help", command).status == 0)
+    }
+  }
+
   @Test("get prints JSON; set prints the value as written; both end with 0")
   func getAndSet() throws {
     let address = ["KEYWAY_SERVER": server.url]

@@ -15,7 +15,7 @@ struct SchemaComparison {
       changes += clauses(entity, source).map { SchemaChange(entity: entity.name, key: nil, change: $0) }
       for index in declaredKeys(of: entity) {
         let key = entity.keys[index]
-        let found = clauses(key, source).map { SchemaChange(entity: entity.name, key: key.name, change: $0) }
+        let found = (clauses(key, source) + ruleClauses(index, entity, source)).map { SchemaChange(entity: entity.name, key: key.name, change: $0) }
         changes += found
       }
       changes += goneKeys(entity, source)
@@ -40,7 +40,15 @@ struct SchemaComparison {
     if before != after {
       clauses.append("is displayed by \(after?.joined(separator: ", ") ?? "all keys that are not to-many")")
     }
+    let (former, present) = (source.old.rules.actions, entity.rules.actions)
     return clauses
+      + AccessRules.Action.allCases.flatMap { Self.ruleClauses("\($0)", former[$0], present[$0]) }
+  }
+
+  /// Describes a rule that was added, changed or removed.
+  private static func ruleClauses(_ name: String, _ before: AccessRule?, _ after: AccessRule?) -> [String] {
+    guard before?.text != after?.text else { return [] }
+    return [after.map { "has the access rule \(name): \($0.text)" } ?? "has no access rule for \(name) any more"]
   }
 
   /// The key paths that a cell shows by default, as the schema declares them; nil if they are all keys that are not
@@ -96,6 +104,16 @@ struct SchemaComparison {
     return other.storage == nil
       ? ["was computed and is stored now; its computed values are not kept", novelty(of: key)]
       : ["was stored and is computed now"]
+  }
+
+  /// Describes the rules of a key that differ. A new key has no old rules.
+  private func ruleClauses(_ index: Int, _ entity: Entity, _ source: MigrationPlan.EntityPlan) -> [String] {
+    let names = plan.names.entities[source.old.index]
+    let former = names.keys.firstIndex(of: entity.keys[index].name).flatMap { source.old.rules.keys[$0] }
+    let present = entity.rules.keys[index]
+    return Self.ruleClauses("read", former?.read, present?.read)
+      + Self.ruleClauses("update", former?.update, present?.update)
+      + Self.ruleClauses("inverse", former?.inverse, present?.inverse)
   }
 
   /// The present name of a relationship's old destination.

@@ -77,6 +77,11 @@ struct SchemaChangeTests {
         "A: {keys: {x: {type: string}}}, B: {keys: {y: {type: string}}}",
         "A: {keys: {x: {type: string}}}, B: {extends: A, keys: {y: {type: string}}}",
         "B extends A; fetches of A return its objects too"),
+      Case(
+        "A: {access: {read: 'true', create: 'false'}, keys: {x: {type: string}}}",
+        "A: {access: {read: 'identity != null', delete: 'true', keys: {x: {read: 'false'}}}, keys: {x: {type: string}}}",
+        "A has the access rule read: identity != null", "A has no access rule for create any more",
+        "A has the access rule delete: true", "A.x has the access rule read: false"),
     ])
   func automatic(of example: Case) throws {
     let fixture = try EvolutionFixture(example.old, example.new)

@@ -56,7 +56,8 @@ struct ObservationBudgetTests {
   @Test("The commits of a batch share the budget, also those that only set attributes")
   mutating func batch() throws {
     for observer in 1...3 as ClosedRange<UInt64> {
-      fixture.index.add([try fixture.observation("Member/0", "name")], of: ObserverID(observer), in: fixture.model.state)
+      let observation = try fixture.observation("Member/0", "name")
+      fixture.index.add([observation], of: ObserverID(observer), in: fixture.model.state)
     }
     let commits = try (0..<4).map { number in
       try fixture.model.commit(Transaction([try operation("set Member/0 name \"x\(number)\"")]))

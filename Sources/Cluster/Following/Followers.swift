@@ -90,8 +90,8 @@ final class Followers: Sendable {
   /// True if any follower has ever made a request.
   var wasHeard: Bool { hasHeard.load(ordering: .acquiring) }
 
-  /// The time `nanoseconds` before now, or the beginning of the clock if that is later. A follower whose last request is
-  /// older than `memory` is gone.
+  /// The time `nanoseconds` before now, or the beginning of the clock if that is later. A follower whose last request
+  /// is older than `memory` is gone.
   private static func horizon(_ nanoseconds: UInt64 = memory, before now: UInt64) -> UInt64 {
     now - min(now, nanoseconds)
   }

@@ -231,5 +231,5 @@ package final class Following: Sendable {
 extension Condition {
   /// There is no contact with the node that this one follows.
   fileprivate static let leader = Condition(
-    "leader", "the node that this one follows does not answer: this node continues to serve what it has", level: .error)
+    "leader", "this node cannot follow its leader: it continues to serve what it has", level: .error)
 }

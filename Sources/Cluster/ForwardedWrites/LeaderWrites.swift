@@ -44,7 +44,7 @@ struct LeaderWrites: Sendable {
     guard following.silenceMilliseconds < staleMilliseconds else {
       throw Problem(
         .leaderUnreachable,
-        "\(address), which takes the writes, has not answered for nodes.staleSeconds; nothing was changed")
+        "no news of the leader for nodes.staleSeconds (this node follows \(address)); nothing was changed")
     }
     // A follower of this node may have named the write already.
     let write = try PassedWrite(of: request) ?? PassedWrite(since: store.cursor(store.revision))

@@ -263,8 +263,8 @@ package final class ClusterNode: Node {
     let reason = following.reason.map { ": \($0)" } ?? ""
     throw Problem(
       .leaderUnreachable,
-      "\(following.plan.leader.client.address) has not answered for \(following.silenceMilliseconds / 1_000) s"
-        + reason)
+      "no news of the leader for \(following.silenceMilliseconds / 1_000) s (this node follows "
+        + "\(following.plan.leader.client.address))\(reason)")
   }
 
   package func export(_ store: Store, to registry: PrometheusRegistry) {
@@ -397,7 +397,9 @@ extension ClusterNode {
     let remedy = "tokens may have been revoked meanwhile (access.staleSeconds)"
     if let following, following.silenceMilliseconds >= UInt64(seconds) * 1_000 {
       throw Problem(
-        .leaderUnreachable, "\(following.plan.leader.client.address) has not answered for \(seconds) s; \(remedy)")
+        .leaderUnreachable,
+        "no news of the leader for \(seconds) s (this node follows \(following.plan.leader.client.address)); "
+          + remedy)
     }
     if let journal, journal.silence >= .seconds(seconds) {
       throw Problem(.storeUnavailable, "the database has not answered for \(seconds) s; \(remedy)")

@@ -134,7 +134,7 @@ final class NamePassing: Sendable {
   private static var unknownNodes: Problem {
     Problem(
       .leaderUnreachable,
-      "the request names something of another node, and this node has not learned of the other nodes yet")
+      "the request names a stream or page of another node, and this node has not learned of the other nodes yet")
   }
 
   // MARK: On a thread of the pool
@@ -164,7 +164,7 @@ final class NamePassing: Sendable {
     guard fault.isSilence, !fault.isUnsent else { return passed.unknown }
     return Problem(
       .overloaded,
-      "the request names something of \(address), which does not answer within nodes.answerSeconds; try again")
+      "the request names a stream or page of \(address), which does not answer within nodes.answerSeconds; try again")
   }
 
   private func answer(_ passed: Passed, _ answer: NodeAnswer) {

@@ -15,8 +15,8 @@ struct SchemaComparison {
       changes += clauses(entity, source).map { SchemaChange(entity: entity.name, key: nil, change: $0) }
       for index in declaredKeys(of: entity) {
         let key = entity.keys[index]
-        let found = (clauses(key, source) + ruleClauses(index, entity, source)).map { SchemaChange(entity: entity.name, key: key.name, change: $0) }
-        changes += found
+        let found = clauses(key, source) + ruleClauses(index, entity, source)
+        changes += found.map { SchemaChange(entity: entity.name, key: key.name, change: $0) }
       }
       changes += goneKeys(entity, source)
     }

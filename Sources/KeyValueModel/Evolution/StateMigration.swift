@@ -570,7 +570,7 @@ extension MigrationPlan.Column {
   fileprivate func misfit(of before: Key) -> MigrationSite {
     let alternative = key.isOptional || key.isToMany ? "null" : "VALUE"
     let remedy = "`convert \(place) or \(alternative)`"
-    if key.relationship != nil { return site.with(.value, "has references that the key cannot hold", remedy: remedy) }
+    if key.relationship != nil { return site.with(.value, "has values that the key cannot hold", remedy: remedy) }
     guard before.shape == key.shape else {
       return site.with(.value, "has values that cannot be converted", remedy: remedy)
     }

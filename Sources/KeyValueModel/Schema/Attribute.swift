@@ -57,7 +57,7 @@ public struct Attribute: Sendable {
       }
       return .integer(integer)
     case (.integer, .rounded):
-      throw Refusal(reason: "must be a whole number of 64 bits, not about \(value.json)")
+      throw Refusal(reason: "must be exactly a whole number of 64 bits, and is only about \(value.json)")
     case (.date, .string(let text)):
       guard RFC3339.isDate(text) else {
         throw Refusal(

@@ -191,7 +191,7 @@ struct ObjectWriter: ~Copyable {
   ) throws(ModelError) -> [Value] {
     guard let elements = value.elements else {
       throw ModelError(
-        .invalidValue, "'\(key.name)' wants an array and is \(value.kind)", object: reference, keyPath: key.name)
+        .invalidValue, "'\(key.name)' must be an array, not \(value.kind)", object: reference, keyPath: key.name)
     }
     var members: [Value] = []
     var seen: Set<Value> = []

@@ -120,8 +120,8 @@ package struct KeyMark: Hashable, Sendable {
 /// Files whose content only their owner should read.
 package enum SecretFile {
   /// Returns a warning for the operator if the group or others can read or write the file that a setting names, or nil
-  /// if they cannot or the file does not exist. It is only a warning: some systems hand secrets to programs in files that a
-  /// group can read.
+  /// if they cannot or the file does not exist. It is only a warning: some systems hand secrets to programs in files
+  /// that a group can read.
   package static func warning(of path: String, named setting: String) -> String? {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & 0o066 != 0 else { return nil }
@@ -131,7 +131,8 @@ package enum SecretFile {
     }
     let argument = isPlain ? path : "'\(path.replacing("'", with: #"'\''"#))'"
     return
-      "\(setting): others than the owner can read or change the secret in '\(path)' (mode \(mode)); run chmod 600 \(argument)"
+      "\(setting): others than the owner can read or change the secret in '\(path)' (mode \(mode)); "
+      + "run chmod 600 \(argument)"
   }
 }
 

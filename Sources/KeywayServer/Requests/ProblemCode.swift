@@ -181,7 +181,7 @@ package enum ProblemCode: String, CaseIterable, Sendable {
     case .draining: "The server is about to stop; try again."
     case .storeUnavailable: "The store is not ready, or does not accept writes now; see the detail. Try again."
     case .internalError: "An internal error occurred; nothing was changed."
-    case .badGateway: "The node that made the name in the request sent an invalid response."
+    case .badGateway: "Another node, which has the stream or page that the request names, sent an invalid response."
     case .notImplemented: "Only a Content-Length and the chunked transfer coding are supported for a body."
     case .unsupportedVersion: "Only HTTP/1.1 and HTTP/1.0 are supported."
     }

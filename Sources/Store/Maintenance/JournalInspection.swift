@@ -117,7 +117,7 @@ package struct JournalInspection: Sendable {
 
   private static func mark(of layout: JournalLayout, _ problems: inout [Problem]) -> DurableWatermark? {
     if let mark = DurableWatermark.read(layout) { return mark }
-    let reason = SystemFile.exists(layout.mark) ? "it is incomplete" : "it is missing"
+    let reason = SystemFile.exists(layout.mark) ? "it is damaged" : "it is missing"
     problems.append(Problem(place: layout.mark, reason: "\(reason); the last acknowledged revision is unknown"))
     return nil
   }

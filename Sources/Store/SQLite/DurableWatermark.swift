@@ -16,7 +16,7 @@ struct DurableWatermark {
 
   private static let length = 24
 
-  /// Reads the mark from a file; nil if there is none or it is incomplete.
+  /// Reads the mark from a file; nil if there is none or it is damaged.
   init?(contentsOf file: SystemFile) throws(JournalError) {
     guard lseek(file.descriptor, 0, SEEK_SET) == 0 else { return nil }
     var bytes = try file.read(Self.length)[...]
@@ -25,7 +25,7 @@ struct DurableWatermark {
     guard bytes.takeInteger(UInt64.self) == check else { return nil }
   }
 
-  /// Reads the mark of a store; nil if there is none or it is incomplete.
+  /// Reads the mark of a store; nil if there is none or it is damaged.
   static func read(_ layout: JournalLayout) -> DurableWatermark? {
     // A server may be writing it right now; a mark that is half old and half new is complete at the next attempt.
     for _ in 0..<3 {
@@ -113,7 +113,7 @@ struct JournalOpening {
     let file = try SystemFile(layout.mark, O_RDONLY)
     let mark = try DurableWatermark(contentsOf: file)
     if mark == nil {
-      remarks.append("\(layout.mark): it is incomplete; the last acknowledged revision is unknown")
+      remarks.append("\(layout.mark): it is damaged; the last acknowledged revision is unknown")
     }
     return mark
   }

@@ -147,7 +147,9 @@ package struct SnapshotFile: Sendable {
         throw damaged("it is truncated")
       }
       let size = try file.size()
-      guard length <= maximumBlock, offset + 12 + length <= size else { throw damaged("a length is too large") }
+      guard length <= maximumBlock, offset + 12 + length <= size else {
+        throw damaged("a length is wrong, or the file is truncated")
+      }
       let content = try file.read(length)
       digest = digest.linked(to: content)
       guard digest.value == link else { throw damaged("it is not what was written") }

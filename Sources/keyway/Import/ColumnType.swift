@@ -226,7 +226,8 @@ enum ImportID {
   }
 
   private static func name(_ scalar: Unicode.Scalar) -> String {
-    scalar.value < 0x20 || scalar.value == 0x7F ? "U+00" + (scalar.value < 0x10 ? "0" : "") + String(scalar.value, radix: 16, uppercase: true) : "“\(scalar)”"
+    guard scalar.value < 0x20 || scalar.value == 0x7F else { return "“\(scalar)”" }
+    return "U+00" + (scalar.value < 0x10 ? "0" : "") + String(scalar.value, radix: 16, uppercase: true)
   }
 }
 

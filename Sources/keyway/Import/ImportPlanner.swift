@@ -152,7 +152,7 @@ struct ImportPlanner: Sendable {
       throw ImportError(
         line: line,
         reason: "more than \(limits.heldReferences) references wait for objects further down; "
-          + "--held-references raises the limit, or put objects before those that name them")
+          + "raise the limit with --held-references, or put objects before those that name them")
     }
     if heldBytes > limits.heldBytes {
       throw ImportError(

@@ -56,7 +56,7 @@ struct ClientCommandTests {
     #expect(reference.contains(/^Person\/[0-9a-f-]{36}$/))
     let named = try run("create", "Person/9", "firstName=A", "lastName=7", "--writer", "me")
     #expect(named.status == 1 && named.errors.contains("422 invalid-value"), "\(named.errors)")
-    #expect(named.errors.hasSuffix("the text is written lastName='\"7\"'\n"), "\(named.errors)")
+    #expect(named.errors.hasSuffix("write the text as lastName='\"7\"'\n"), "\(named.errors)")
     for command in [["patch", "Person/7", "lastName=true"], ["set", "Person/7", "lastName", "1.5"]] {
       let refused = try ChildProcess.run(
         PackageFolder.keyway, command, environment: ["KEYWAY_PORT": "\(server.port)"])
@@ -182,7 +182,7 @@ struct ClientCommandTests {
     let piped = try ChildProcess.run(
       "/bin/bash", ["-c", "printf '{\"text\":\"\\xff\"}' | \(PackageFolder.keyway) create Note -"],
       environment: ["KEYWAY_PORT": "\(server.port)"])
-    #expect(piped.status == 1 && piped.errors.contains("standard input is no JSON"), "\(piped.errors)")
+    #expect(piped.status == 1 && piped.errors.contains("standard input is not JSON"), "\(piped.errors)")
     #expect(try server.client.json("/v1/objects/Note")["count"].whole == 1)
   }
 

@@ -73,7 +73,7 @@ struct MigrationObstacleTests {
         old: "A: {keys: {x: {toOne: A}}}, B: {extends: A}", new: "A: {keys: {x: {toOne: B}}}, B: {extends: A}",
         data: ["B/1", "A/1 {\"x\":\"B/1\"}", "A/2 {\"x\":\"A/1\"}"],
         met: [
-          "A.x: has references that the key cannot hold (1 object: A/2 names A/1, which is not an object of B); "
+          "A.x: has values that the key cannot hold (1 object: A/2 names A/1, which is not an object of B); "
             + "`convert A.x or null`"
         ]),
       Case(
@@ -81,7 +81,7 @@ struct MigrationObstacleTests {
         new: "A: {keys: {x: {toOne: A}}}, B: {keys: {x: {toOne: A}}}",
         data: ["A/1", "B/1 {\"x\":\"A/1\"}", "A/2 {\"x\":\"B/1\"}"],
         met: [
-          "A.x: has references that the key cannot hold (1 object: A/2 names B/1, which is not an object of A); "
+          "A.x: has values that the key cannot hold (1 object: A/2 names B/1, which is not an object of A); "
             + "`convert A.x or null`"
         ]),
       Case(

@@ -79,7 +79,8 @@ struct SchemaChangeTests {
         "B extends A; fetches of A return its objects too"),
       Case(
         "A: {access: {read: 'true', create: 'false'}, keys: {x: {type: string}}}",
-        "A: {access: {read: 'identity != null', delete: 'true', keys: {x: {read: 'false'}}}, keys: {x: {type: string}}}",
+        "A: {access: {read: 'identity != null', delete: 'true', keys: {x: {read: 'false'}}}, "
+          + "keys: {x: {type: string}}}",
         "A has the access rule read: identity != null", "A has no access rule for create any more",
         "A has the access rule delete: true", "A.x has the access rule read: false"),
     ])

@@ -152,7 +152,7 @@ struct LiteralComparisonTests {
         """))
     try SchemaMistakesTests.check(
       .init(
-        "access: 'B/1' is no A",
+        "access: 'B/1' is not an object of A",
         """
         entities:
           A:

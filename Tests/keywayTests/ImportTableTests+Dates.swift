@@ -63,7 +63,7 @@ extension ImportTableTests {
       ("2023-0", "is not a day of the calendar")),
     dates(
       "%a %d %b %Y", ("Sat 25 Jun 2022", "2022-06-25"), ("Saturday 25 Jun 2022", "2022-06-25"),
-      ("Sun 25 Jun 2022", "is no Sunday")),
+      ("Sun 25 Jun 2022", "is not a Sunday")),
     dates(
       "%F %T", ("2000-01-01 09:30:00", "2000-01-01T09:30:00Z"), ("2000-01-01 24:00:00", "is not a time of day"),
       ("2000-01-01 09:60:00", "is not a time of day"), ("2016-12-31 23:59:60", "2016-12-31T23:59:60Z"),

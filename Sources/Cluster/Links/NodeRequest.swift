@@ -1,6 +1,5 @@
 import HTTPServer
 import HTTPTypes
-import KeyValueModel
 import KeywayServer
 
 /// A request to another node.

@@ -54,7 +54,8 @@ struct AnalysisTests {
         "sum(employees.map(e, e.age)) / size(employees)", ["sum employees 0 + int {age}", "size employees 0 - int {}"],
         "{}"
       ),
-      // Not closed, not a path from the root, or no list.
+      // Functions that stay: the body is not closed, the list is not at a path from the root, or the value is not a
+      // list.
       ("employees.exists(e, e.age > counts[0])", [], "{counts[{}], employees[{age}]}"),
       ("employees.exists(e, e.name == this.name)", [], "{employees[{name}], name}"),
       ("employees.map(e, size(e.reports))", [], "{employees[{reports}]}"),

@@ -47,7 +47,7 @@ struct CaseFoldingTests {
   }()
 
   private static let scalars = (UInt32(0)...0x10FFFF).compactMap(Unicode.Scalar.init)
-  /// Those that sets are asked about: all with other cases, and some without.
+  /// The scalars that sets are tested with: all that have other cases, and some that have none.
   private static let letters = scalars.filter {
     expectedOrbits[$0.value] != nil || $0.value < 0x300 || $0.value % 4_099 == 0
   }
@@ -62,7 +62,7 @@ struct CaseFoldingTests {
     }
   }
 
-  /// Whether the table above may know of `value`: a later version of Unicode gives old letters new cases.
+  /// True if the table above covers `value`: a later version of Unicode gives old letters new cases.
   private static func isKnown(_ value: UInt32) -> Bool {
     guard let age = Unicode.Scalar(value)?.properties.age else { return false }
     return (age.major, age.minor) <= version

@@ -10,7 +10,7 @@ struct ConformanceTests {
     "parse", "plumbing", "string", "timestamps", "string_ext",
   ]
 
-  /// The functions of the math extension that there are.
+  /// The functions of the math extension that are supported.
   private static let mathFunctions: Set<Substring> = ["round", "ceil", "floor", "trunc", "abs"]
 
   /// The tests of the math extension that call no other functions.
@@ -35,7 +35,7 @@ struct ConformanceTests {
     return try text.split(separator: "\n").compactMap { try ConformanceCase(file: file, line: $0) }
   }
 
-  /// What is wrong with a test's outcome, nil when it is what is expected.
+  /// Describes how a test's outcome differs from the expected one; nil if it does not.
   private static func fault(_ test: ConformanceCase) -> String? {
     let bindings = Bindings(test.bindings)
     let outcome: String

@@ -34,7 +34,7 @@ struct ExpressionFuzzTests {
 
   private static let costLimit = 20_000
 
-  /// Parses, checks and evaluates. Gives what is wrong.
+  /// Parses, checks and evaluates a text. Returns a description of the first fault, or nil if there is none.
   private static func complaint(_ text: String, _ model: StaffModel) -> String? {
     var limits = ExpressionLimits()
     limits.cost = costLimit
@@ -57,7 +57,7 @@ struct ExpressionFuzzTests {
     return nil
   }
 
-  /// What is wrong with where a mistake is said to be.
+  /// Describes an error's position that is outside the text; nil if the position is inside.
   private static func complaint(_ error: ExpressionError, _ text: String) -> String? {
     let count = text.unicodeScalars.count
     guard (0...count).contains(error.offset), error.line >= 1, error.column >= 1 else {
@@ -66,7 +66,8 @@ struct ExpressionFuzzTests {
     return nil
   }
 
-  /// Extracted functions, folded one contribution after the other, make the same value.
+  /// Compares the value with that of the extracted functions, folded one contribution after the other. Describes the
+  /// difference; nil if there is none.
   private static func difference(
     _ result: Result<ExpressionValue, EvaluationError>, _ checked: CheckedExpression, _ model: StaffModel,
     _ limits: ExpressionLimits

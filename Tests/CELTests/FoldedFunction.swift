@@ -1,6 +1,6 @@
 @testable import CEL
 
-/// The value of a collection function as a caller makes it that keeps contributions.
+/// The value of a collection function, computed as by a caller that stores contributions.
 enum FoldedFunction {
   /// The values of all functions, nil when one of them is an error.
   static func values(_ functions: [CollectionFunction], _ model: StaffModel) -> [ExpressionValue]? {

@@ -1,7 +1,7 @@
 @testable import CEL
 
-/// A model in which `open` is an expression that is evaluated within the one that reads it, as computed keys are, until
-/// the depth is spent.
+/// A model in which `open` is an expression that is evaluated inside the one that reads it, as computed keys are, until
+/// the depth limit is reached.
 struct NestedModel: ExpressionEnvironment, ExpressionActivation {
   private let model: StaffModel
   private let inner: CheckedExpression?

@@ -98,16 +98,16 @@ struct RegexTests {
   }
 }
 
-/// Matches by trying all ways: slow and plain.
+/// A matcher that tries all ways to match: slow and simple.
 struct BacktrackingMatcher {
   private let scalars: [Unicode.Scalar]
 
   init(_ text: String) { scalars = Array(text.unicodeScalars) }
 
-  /// Whether any part of the text matches.
+  /// Returns true if any part of the text matches.
   func matches(_ node: RegexNode) -> Bool { (0...scalars.count).contains { !ends(node, from: $0).isEmpty } }
 
-  /// Where a match that begins at `start` may end.
+  /// Returns the positions at which a match that begins at `start` may end.
   private func ends(_ node: RegexNode, from start: Int) -> Set<Int> {
     switch node {
     case .set(let set):
@@ -122,7 +122,7 @@ struct BacktrackingMatcher {
       var current: Set<Int> = [start]
       for _ in 0..<from { current = Set(current.flatMap { ends(inner, from: $0) }) }
       var all = current
-      // More repetitions than characters find nothing new.
+      // More repetitions than there are characters find nothing new.
       for _ in 0..<min((through ?? .max) - from, scalars.count + 1) {
         current = Set(current.flatMap { ends(inner, from: $0) })
         all.formUnion(current)

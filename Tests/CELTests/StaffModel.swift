@@ -75,7 +75,7 @@ struct StaffModel: ExpressionEnvironment, ExpressionActivation {
 }
 
 extension StaffModel {
-  /// What a text evaluates to, or its fault, as text.
+  /// Returns the value that a text evaluates to, or its error, as text.
   func outcome(of text: String, limits: ExpressionLimits = ExpressionLimits()) -> String {
     do {
       let checked = try Expression(parsing: text, limits: limits).checked(in: self)
@@ -103,7 +103,7 @@ final class StaffObject: ExpressionObject {
     named name: String, index: Int, budget: inout EvaluationBudget
   ) throws(EvaluationError) -> ExpressionValue {
     guard let names = StaffModel.entities[typeName] else { throw EvaluationError(.noSuchKey, name) }
-    // Whether the number that was given at the check is that of the key.
+    // The index that the check assigned must be that of the key.
     if index >= 0, StaffModel.sortedKeys(typeName)[index] != name { throw EvaluationError(.unavailable, name) }
     guard names[name] != nil else { throw EvaluationError(.noSuchKey, name) }
     return fields[name] ?? .null

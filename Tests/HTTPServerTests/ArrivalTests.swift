@@ -7,7 +7,7 @@ import Testing
 
 @testable import HTTPServer
 
-/// In which order connections are begun to be served.
+/// The order in which the server begins to serve connections.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct ArrivalTests {
   private let limiter = ConnectionLimiter(.with { $0.connections = 800 })
 
@@ -59,7 +59,7 @@ import Testing
   @Test func whatAThreadHasLostCountsNoMore() throws {
     let arrivals = ConnectionArrivals(startingAtOnce: 2)
     for _ in 0..<20 {
-      // The descriptor of one that was closed unbegun has a new connection.
+      // A new connection has the descriptor of one that was closed before it began.
       arrivals.add(try connection(100, from: "192.0.2.1"))
       #expect(arrivals.next { _ in true } != nil)
     }
@@ -95,7 +95,7 @@ import Testing
       let socket = try WireSocket(SocketAddress(port: port, from: "127.0.0.2"))
       try socket.send(request, before: Deadline())
       many.append(socket)
-      // From the first request on the thread does nothing else.
+      // From the first request on, the thread does nothing else.
       #expect(Deadline().awaits { isBusy.load(ordering: .relaxed) })
     }
     #expect(Deadline().awaits { server.server.openConnections == many.count })
@@ -105,7 +105,7 @@ import Testing
     isHeld.store(false, ordering: .relaxed)
     #expect(Deadline().awaits { order.withLock { $0.count } == many.count + 1 })
     let place = order.withLock { $0.firstIndex(of: ClientAddress("127.0.0.1") ?? .unknown) }
-    // Those that its thread had by then come first.
+    // The connections that its thread already had come first.
     #expect((place ?? .max) < 3 * Acceptor.startingCount(threads: 1), "\(place ?? -1)")
   }
 }

@@ -55,7 +55,7 @@ import Testing
     #expect(client.readChunk() == "event: heartbeat\nid: 8\n\n")
     #expect(test.listener.questions.count == 1 && test.listener.misses.isEmpty)
     #expect(test.hub.laggingStreams == 0)
-    // The stream lagged since it was opened, and not since the machine was started.
+    // The lag began when the stream was opened, and not when the machine was started.
     let lags = test.hub.lagDurations.snapshot
     #expect(lags.count == 1 && Duration.nanoseconds(lags.sum) <= ContinuousClock.now - begin + .seconds(1))
   }

@@ -6,7 +6,7 @@ import Testing
 
 /// Requests that come in the body of another: one target a line, each a request of its own.
 @Suite(.timeLimit(.minutes(60))) struct CarriedRequestTests {
-  /// A server that hands the lines of a body to its own handler, and answers with what each is answered, a line each.
+  /// A server that hands the lines of a body to its own handler, and answers with the response to each, a line each.
   private static func server(
     ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max),
     _ answer: @escaping @Sendable (borrowing Request, StreamHub) throws -> HandlerResponse

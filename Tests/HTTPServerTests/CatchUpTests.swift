@@ -5,10 +5,10 @@ import Testing
 
 @testable import HTTPServer
 
-/// Whether what slow readers are told is whole, while several threads post.
+/// Slow readers miss nothing while several threads post: they receive each event, or a catch-up that covers it.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct CatchUpTests {
-  /// Posts numbered events, and answers for the streams that missed some: with the last number by then, and now and
-  /// then in two answers.
+  /// Posts numbered events, and sends catch-ups to the streams that missed some: the last number so far, in one of
+  /// three cases marked as not the last answer.
   private final class Owner: Sendable {
     private struct State {
       var last = 0
@@ -43,18 +43,18 @@ import Testing
     }
   }
 
-  /// What one reader was told.
+  /// The events and catch-ups that one reader received.
   private struct Reading {
-    /// The numbers that it was told to have missed, by the first of each series.
+    /// The first number of each series that it missed.
     var firstMissed: [UInt64] = []
-    /// The last number it knows of.
+    /// The last number that it received.
     var last = 0
     var faults: [String] = []
     private var isBehind = false
 
     init() {}
 
-    /// Gives whether this was the end of a catch-up.
+    /// Takes an event or a catch-up. Returns true if it ends a catch-up.
     mutating func take(_ text: String) -> Bool {
       let words = text.split(separator: " ")
       guard let number = words.dropFirst().first.flatMap({ Int($0.prefix { $0.isNumber }) }) else {
@@ -73,10 +73,10 @@ import Testing
       return !isBehind
     }
 
-    /// Reads until it has been brought to the present so many times; `misses` says how often it has lagged.
+    /// Reads until it has caught up `rounds` times. `misses` returns the number of times that it has lagged.
     mutating func read(_ client: TestClient, rounds: Int, misses: () -> Int) {
       for round in 1...rounds where faults.isEmpty {
-        // It reads on when it lags again, until it has received what it missed.
+        // Waits for the next lag, then reads until it has received the events that it missed.
         _ = Deadline().awaits { misses() >= round }
         while faults.isEmpty {
           guard let text = client.readChunk() else {
@@ -136,7 +136,7 @@ import Testing
     isOver.withLock { $0 = true }
     for poster in posters { poster?.join() }
     target.withLock { $0 = owner.last + 1 }
-    // The readers may wait for it already.
+    // The readers may already wait for this event.
     owner.post()
     for thread in threads { thread?.join() }
     for number in 1...readers {
@@ -149,7 +149,7 @@ import Testing
     }
     #expect(unreported.withLock { $0 }.isEmpty)
     #expect(Deadline().awaits { test.hub.settledPosition == UInt64(owner.last) })
-    // The readers have left by themselves.
+    // The readers closed their connections; the server ended no stream.
     #expect(test.listener.history.allSatisfy { $0.end == .clientGone })
     #expect(test.hub.laggingStreams == 0)
   }

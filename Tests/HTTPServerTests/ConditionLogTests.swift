@@ -5,7 +5,7 @@ import Testing
 @testable import HTTPServer
 
 @Suite struct ConditionLogTests {
-  /// Keeps what is logged, in words.
+  /// Collects the log lines as text.
   private final class Lines: Sendable {
     let all = Locked([String]())
     let second = Locked<Int64>(1_000)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HTTPServer
 
-/// Who gets a connection, and when one ends.
+/// The limits on connections, and the ends of connections.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct ConnectionTests {
   private static func address(_ last: UInt32) -> ClientAddress {
     var address = sockaddr_in()
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  /// Takes connections for an address until there is no room, and gives their slots.
+  /// Takes connections for an address until there is no room. Returns their slots.
   private func fill(
     _ limiter: ConnectionLimiter, for address: ClientAddress, upTo limit: Int = .max
   ) -> [ConnectionSlot] {
@@ -42,7 +42,7 @@ import Testing
         $0.connections = 800; $0.connectionsPerAddress = 800
       })
     let large = [1, 2, 3].map { fill(limiter, for: Self.address($0)) }
-    // The second and third have no more than a part of what is reserved for such as them.
+    // The second and third get only a part of the reserved connections.
     #expect(large.map(\.count) == [700, 12, 11])
     let another = ConnectionLimiter(
       .with {
@@ -57,15 +57,15 @@ import Testing
 
   @Test(arguments: [16_384, 4_096], [1, 2, 10, 100])
   func clientsThatHoldAllTheyCanGetLeaveConnectionsToNewcomers(_ connections: Int, _ part: Int) {
-    // The default, or less where the process may have fewer descriptors.
+    // The default, or less if the process may have fewer descriptors.
     var limits = ServerLimits()
     limits.lowerConnections(to: connections)
     let limiter = ConnectionLimiter(limits)
-    // A few clients that want everything, or many that want a hundred each, and together everything.
+    // A few clients that each want all connections, or many that want a hundred each and together want all.
     let (clients, wanted) = part < 100 ? (part, connections) : (connections / part, part)
     var slots = (1...UInt32(clients)).flatMap { fill(limiter, for: Self.address($0), upTo: wanted) }
     #expect(slots.count >= connections / 8 * 7)
-    // As many as a browser opens to a host.
+    // Six connections each, as many as a browser opens to a host.
     for newcomer in 1_000..<UInt32(1_016) {
       let own = fill(limiter, for: Self.address(newcomer), upTo: 6)
       #expect(own.count == 6, "newcomer \(newcomer - 999)")
@@ -119,7 +119,7 @@ import Testing
     }
     let first = try test.client()
     first.get("/wait")
-    // Their requests and ends are there together when the one thread comes to them.
+    // The one thread finds their requests and their ends at the same time.
     let finished = try (0..<8).map { _ in try test.client() }
     for client in finished {
       client.get("/")
@@ -128,7 +128,7 @@ import Testing
     isHeld.store(false, ordering: .releasing)
     for client in finished { #expect(client.readResponse().head.hasPrefix("HTTP/1.1 200")) }
     #expect(first.readResponse().head.hasPrefix("HTTP/1.1 200"))
-    // Not because they closed: they keep their sockets open.
+    // The server closes these connections: the clients keep their sockets open.
     #expect(Deadline().awaits { test.server.openConnections == 1 })
     for client in finished { #expect(client.readToEnd() == "" && client.isAtEnd) }
   }

@@ -4,7 +4,7 @@ import Testing
 @testable import HTTPServer
 
 @Suite("The responses that are owed") struct DeferredResponsesTests {
-  /// Of a connection that is never looked at, since none of these is answered.
+  /// Makes a response of a connection that does not exist; it is never used, since none of these is answered.
   private static func response(_ all: DeferredResponses) throws -> DeferredResponse {
     DeferredResponse(
       connection: DaemonConnection(try #require(OpaquePointer(bitPattern: 16))), all: all, share: nil)

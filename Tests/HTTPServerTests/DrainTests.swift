@@ -5,9 +5,9 @@ import Testing
 
 @testable import HTTPServer
 
-/// Each of these would hang, and meet its time limit, if a drain did not end by itself.
+/// Each of these tests would hang until its time limit if a drain did not end by itself.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct DrainTests {
-  /// More than the kernel keeps for one socket.
+  /// More bytes than the kernel buffers for one socket.
   private static let large = [UInt8](repeating: 120, count: 12_000_000)
 
   @Test func aStreamThatDoesNotTakeItsFarewellIsCutAtTheDeadlineAndTheOthersEndAtOnce() async throws {
@@ -37,7 +37,7 @@ import Testing
     }
     test.hub.post([.channel(ChannelID(1), EventBytes(Self.large + [10, 10]))], position: nil)
     test.hub.drain(until: .now + .milliseconds(500))
-    // On a machine with other work the threads of the hub may end them a moment after the drain has given up waiting.
+    // On a busy machine the hub's threads may end the streams a moment after the drain has stopped waiting for them.
     #expect(Deadline().awaits { test.hub.openStreams == 0 })
     withExtendedLifetime(clients) {}
   }
@@ -88,7 +88,7 @@ import Testing
       }
       let clients = try (0..<20).map { _ in try test.client() }
       for client in clients { client.get("/") }
-      // Some are suspended by now, some are about to be; libmicrohttpd ends the program if one is left so.
+      // Some are suspended by now, some are about to be. libmicrohttpd aborts the program if one stays suspended.
       test.server.stop(until: .now)
       #expect(test.server.openConnections == 0)
     }

@@ -58,7 +58,7 @@ import Testing
 }
 
 extension String {
-  /// Two marks are one line break.
+  /// Replaces each pair of marks, which stands for a line break.
   fileprivate func replacingOccurrences(ofMarks replacement: String) -> String {
     split(separator: "\u{1}\u{1}", omittingEmptySubsequences: false).joined(separator: replacement)
   }

@@ -9,7 +9,7 @@ import Testing
     EventBytes([UInt8](repeating: 97, count: 100), position: position)
   }
 
-  /// What is said to be lost: the target, and the first position.
+  /// Returns the reported losses: target and first lost position of each.
   private func losses(_ commands: [HubCommand]) -> [String] {
     commands.compactMap { command in
       guard case .overflow(let target, let position) = command else { return nil }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTPServer
 
-/// Readers that are slower than their events, and are not sent away for it.
+/// Readers that are slower than their events, and are not disconnected for that.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct LaggingTests {
   private static let padding = String(repeating: "x", count: 60_000)
 
@@ -17,7 +17,7 @@ import Testing
     EventBytes(Array("\(text)\n\n".utf8), position: position)
   }
 
-  /// A reader that does not read and lags, and one of the same channel that does. Streams 1 and 2.
+  /// A reader that does not read and lags, and a reader of the same channel that reads: streams 1 and 2.
   private struct Pair {
     let slow: TestClient
     let quick: TestClient
@@ -42,7 +42,7 @@ import Testing
     let slow = try subscribed(test, receiveBuffer: 4_096)
     let quick = try subscribed(test)
     var number = 0
-    // One event more than the first that is missed, for the order in which the two threads of the hub work is open.
+    // At least 10 events: the first missed one may not be the last, since the hub's two threads work in any order.
     while test.listener.misses.isEmpty || number < 10 {
       number += 1
       test.hub.post([.channel(ChannelID(1), Self.event(number))], position: UInt64(number))
@@ -81,16 +81,16 @@ import Testing
     #expect(pair.quick.readChunk() == "next\n\n")
     #expect(test.listener.misses.count == 1 && test.listener.questions == [StreamID(1)])
     #expect(test.listener.history.isEmpty && test.hub.laggingStreams == 0)
-    // The lag is over, and is measured once.
+    // The lag has ended, and is measured once.
     #expect(test.hub.lagDurations.snapshot.count == 1)
-    // What is counted is counted by the thread, after its call of the kernel.
+    // The thread updates the count after its system call.
     waitUntil { test.hub.pendingBytes == 0 }
   }
 
   @Test(arguments: [true, false])
   func theFirstMissedEventMayBeInTheMiddleOfABatch(isForChannel: Bool) throws {
     let events = (1...20).map { EventBytes(Array("\($0) \n\n".utf8), position: UInt64($0)) }
-    // Behind the prelude, the first ten fit exactly.
+    // The first ten exactly fit after the prelude.
     let limit = events[..<10].reduce(0) { $0 + $1.framedCount }
     let test = try TestServer(limits: .with { $0.pendingBytesPerStream = limit }) { _, hub in
       let stream = try hub.open(prelude: EventBytes(Array("prelude\n\n".utf8)), channel: ChannelID(1))
@@ -115,7 +115,7 @@ import Testing
   @Test func theOwnerIsAskedAgainAfterEachAnswerThatIsNotTheLast() throws {
     let test = try TestServer.streaming { $0.pendingBytesPerStream = 100_000 }
     let pair = try lagging(test)
-    // More than the limit, nothing, and the rest; between them, events that are missed.
+    // More than the limit, nothing, and the rest. The events posted between them are missed.
     let answers = Locked([event(String(repeating: "a", count: 3_000_000)), nil, event("b"), event("c")])
     test.listener.whenCaughtUp { [hub = test.hub] id in
       let (answer, isLast) = answers.withLock { ($0.removeFirst(), $0.isEmpty) }
@@ -183,7 +183,7 @@ import Testing
     }
     let pair = try lagging(test)
     readQueued(pair)
-    // Nobody answers for it.
+    // No catch-up is sent to it.
     #expect(pair.slow.readChunk() == "event: bye\ndata: lifetime\n\n")
     #expect(pair.slow.readChunk() == "")
     #expect(pair.quick.readToEnd().contains("event: heartbeat"))
@@ -224,7 +224,7 @@ import Testing
     }
     let member = try subscribed(test)
     let alone = try subscribed(test, "/own")
-    // The thread is held while more is posted than may wait for it.
+    // The thread is blocked while more events are posted than its inbox may hold.
     let isHeld = Locked(false)
     let mayGoOn = Locked(false)
     test.listener.whenEnded { id in

@@ -5,9 +5,9 @@ import Testing
 
 @testable import HTTPServer
 
-/// Bodies and responses in the account of memory, over real sockets.
+/// Bodies and responses in the memory ledger, over real sockets.
 @Suite struct MemoryTests {
-  /// A server whose every client is the loopback address, and may hold 20,000 bytes: `GET /count` answers with so many
+  /// A server whose only client is the loopback address, which may hold 20,000 bytes: `GET /count` answers with so many
   /// bytes; every other method is carried out later, on another thread's `carryOut`, and answered with the body.
   private static func server(_ ledger: MemoryLedger) throws -> TestServer {
     try TestServer(limits: .with { $0.bodyBytes = 100_000 }, ledger: ledger) { request, _ in
@@ -114,7 +114,7 @@ import Testing
     let server = try Self.server(ledger)
     let client = try server.client()
     client.send("PUT /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi")
-    // The handler of these tests makes a 503 of what it cannot do.
+    // The handler of these tests answers with 503 if it fails.
     #expect(client.readResponse().head.hasPrefix("HTTP/1.1 503 "))
     #expect(ledger.refusals(for: .clientShare) == 1)
     #expect(ledger.total == 0)

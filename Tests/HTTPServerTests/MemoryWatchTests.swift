@@ -60,7 +60,7 @@ import Testing
     let ledger = MemoryLedger(limit: .max, clientLimit: .max)
     var watch = watch(ledger, bytes: 64_000)
     watch.look(ProcessMemory(residentBytes: 6_400))
-    // Nothing of it has come, so the process takes no more than before.
+    // None of the announced bytes have arrived, so the process uses no more memory than before.
     let announced = try ledger.reserve(6_400, for: .unknown, .requestBodies)
     watch.look(ProcessMemory(residentBytes: 6_400))
     #expect(ledger.limit == 64_000 - 6_300)

@@ -6,13 +6,13 @@ import Testing
 
 @testable import HTTPServer
 
-/// Whose connections may be read, by the time that the threads took for them; at moments that the tests name.
+/// Throttling of connections by the time that the threads spent on their addresses. The tests pass the times.
 @Suite struct PacerTests {
   private let context: ServerContext
   private let pacer = TrafficPacer(beginningsPerSecond: 100_000)
 
   init() throws {
-    // Of two threads, half of the time: two milliseconds in each tick of two.
+    // Half of the time of two threads: two milliseconds in each tick of two.
     let limits = ServerLimits.with { $0.timePercent = 50 }
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let ledger = MemoryLedger(limit: .max, clientLimit: .max)
@@ -40,7 +40,7 @@ import Testing
     pacer.mayRead(connection, now: milliseconds, nanoseconds: { milliseconds * 1_000_000 }, whenFirst: wake)
   }
 
-  /// Both addresses make requests at a moment, so that neither is alone for a second.
+  /// Lets both addresses make requests at the same moment, so that for a second neither is alone.
   private func meet(_ first: Connection, _ second: Connection, _ milliseconds: Int64) {
     for connection in [first, second, first] { #expect(mayRead(connection, milliseconds)) }
   }
@@ -68,10 +68,10 @@ import Testing
     meet(crowd[0], other, 1_000)
     crowd[0].slot.time.count(3_900_000)
     for connection in crowd { #expect(!mayRead(connection, 1_000)) }
-    // A tenth of a millisecond is left of the next tick, for two that take half of it each, and one more.
+    // A tenth of a millisecond is left in the next tick, for two that take half of it each, and one more.
     #expect(goOn(1_002).count == 3)
     #expect(goOn(1_004).count == 41)
-    // Once it is alone, all may.
+    // Once the address is alone, all its connections may continue.
     #expect(goOn(5_000).count == 56)
   }
 
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test func fewerConnectionsBeginWhileOthersGoOn() throws {
-    // Ten in two milliseconds, or two.
+    // Ten may begin in two milliseconds, or two while others continue.
     let pacer = TrafficPacer(beginningsPerSecond: 5_000)
     let ends = try unreadPair()
     defer { for descriptor in ends { close(descriptor) } }
@@ -159,7 +159,7 @@ import Testing
     #expect(second.rest(now: 0) == 1 - 300)
   }
 
-  /// Two ends of a connection; something was sent to the first.
+  /// Returns the two ends of a connection. One byte was sent to the first.
   private func unreadPair() throws -> [Int32] {
     var ends: [Int32] = [-1, -1]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)

@@ -4,18 +4,18 @@ import Testing
 
 @testable import HTTPServer
 
-/// The reader in front of libmicrohttpd, fed from a source that gives a request in pieces.
+/// The reader in front of libmicrohttpd, fed from a source that delivers a request in pieces.
 @Suite struct RequestGateTests {
   private static let host = "Host: a\r\n"
   private static let limits = RequestHeadReader.Limits(memoryBytes: 8192, bodyBytes: 1_048_576)
 
-  /// Reads as libmicrohttpd does, from a kernel that has received some pieces one after the other.
+  /// Reads as libmicrohttpd does, from a kernel that receives pieces one after the other.
   private struct Reading {
     var gate = RequestGate(limits: RequestGateTests.limits)
     var handedOn: [UInt8] = []
     var fault: RequestFault?
 
-    /// Gives a piece to the kernel, and reads until the kernel would have to report more.
+    /// Hands a piece to the kernel, and reads until the kernel would have to report more.
     mutating func receive(_ piece: ArraySlice<UInt8>, bufferBytes: Int) {
       var piece = piece
       var isReadReady = true
@@ -42,7 +42,7 @@ import Testing
 
     var text: String { String(decoding: handedOn, as: UTF8.self) }
 
-    /// Whether this was handed on, and nothing but empty lines behind it, which fill a buffer up.
+    /// Returns true if this text was handed on, followed only by the empty lines that fill a buffer up.
     func gives(_ text: String) -> Bool {
       handedOn.starts(with: text.utf8) && handedOn.dropFirst(text.utf8.count).allSatisfy { $0 == .lineFeed }
     }
@@ -179,7 +179,7 @@ import Testing
   }
 }
 
-/// What is read of the head of a request that is refused.
+/// The fields that are read from the head of a refused request.
 @Suite struct HeadMarksTests {
   private func marks(of pieces: [ArraySlice<UInt8>]) -> HeadMarks {
     var marks = HeadMarks()

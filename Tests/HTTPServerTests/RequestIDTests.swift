@@ -5,7 +5,7 @@ import Testing
 @testable import HTTPServer
 
 @Suite(.serialized, .timeLimit(.minutes(60))) struct RequestIDTests {
-  /// Answers by the path: with a status, later, or with a stream.
+  /// Makes a server that answers by path: with a status, later, or with a stream.
   private static func server() throws -> TestServer {
     try TestServer(limits: .with { $0.bodyBytes = 10 }) { request, hub in
       switch request.target {
@@ -25,8 +25,8 @@ import Testing
     head.split(separator: "\r\n").filter { $0.hasPrefix(name + ": ") }.map { $0.dropFirst(name.count + 2) }
   }
 
-  /// Heads of requests for every way to an answer: an ordinary one, one without content, one that comes later, one that
-  /// never comes, a stream, and refusals before the handler hears of the request.
+  /// Heads of requests for every kind of response: an ordinary one, one without content, a deferred one, one that never
+  /// comes, a stream, and refusals before the handler is called.
   static let requests = [
     "GET / HTTP/1.1\r\n", "HEAD / HTTP/1.1\r\n", "GET /304 HTTP/1.1\r\n", "GET /later HTTP/1.1\r\n",
     "GET /never HTTP/1.1\r\n", "GET /stream HTTP/1.1\r\n", "HEAD /stream HTTP/1.1\r\n",

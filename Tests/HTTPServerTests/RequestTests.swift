@@ -5,7 +5,7 @@ import Testing
 @testable import HTTPServer
 
 @Suite(.serialized, .timeLimit(.minutes(60))) struct RequestTests {
-  /// Answers with what it was asked.
+  /// Echoes the request.
   private static let echo: @Sendable (borrowing Request, StreamHub) -> HandlerResponse = { request, _ in
     let body = String(decoding: request.body(), as: UTF8.self)
     let text =

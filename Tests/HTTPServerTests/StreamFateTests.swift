@@ -16,7 +16,7 @@ import Testing
     let test = try TestServer.streaming(overflow: .disconnect) { $0.pendingBytesPerStream = 100_000 }
     let slow = try subscribed(test, receiveBuffer: 4_096)
     let quick = try subscribed(test)
-    // Three times what a kernel keeps for one socket.
+    // Three times as much as a kernel buffers for one socket.
     for number in 0..<200 {
       test.post("data: \(number)" + Self.large)
       _ = quick.read(until: "data: \(number)" + Self.large)
@@ -95,7 +95,7 @@ import Testing
     #expect(test.hub.openStreams == 0)
   }
 
-  /// Whether the text is whole chunks, the last of them empty.
+  /// Returns true if the text consists of whole chunks, the last of them empty.
   private func isWellFramed(_ text: String) -> Bool {
     var rest = Array(text.utf8)[...]
     while let line = rest.firstIndex(of: 13) {

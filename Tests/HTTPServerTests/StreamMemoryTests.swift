@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTPServer
 
-/// What waits for readers is in the ledger of memory, for the client that reads.
+/// Pending events are reserved in the memory ledger, for the client that reads them.
 @Suite(.timeLimit(.minutes(60))) struct StreamMemoryTests {
   private static let share = 400_000
 
@@ -39,7 +39,7 @@ import Testing
     client?.get("/")
     #expect(await Deadline().comes { test.hub.openStreams == 1 })
     let event = EventBytes([UInt8](repeating: 97, count: 60_000), position: 7)
-    // More than the kernel takes, and then more than the share.
+    // More than the kernel buffers, and then more than the client's share.
     var posted = 0
     while test.listener.misses.isEmpty, posted < 2_000 {
       test.hub.post([.channel(ChannelID(1), event)], position: nil)
@@ -48,7 +48,7 @@ import Testing
     }
     #expect(test.listener.misses.map(\.first) == [7])
     #expect(ledger.total <= Self.share && ledger.bytes(for: .pendingEvents) > 0)
-    // It leaves.
+    // The client disconnects.
     client = nil
     #expect(await test.listener.next(1) == [.clientGone])
     #expect(ledger.total == 0)

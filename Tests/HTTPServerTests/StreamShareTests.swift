@@ -10,7 +10,7 @@ import Testing
       limits: .with {
         $0.streams = 4
         $0.streamsPerAddress = 3
-        // None of them becomes the answer to a request, and none ends for that.
+        // No stream becomes the response to a request; a long request timeout keeps them from ending for that.
         $0.requestSeconds = 3_600
       })
     let (greedy, modest) = (ClientAddress(number: 1), ClientAddress(number: 2))
@@ -23,7 +23,7 @@ import Testing
     #expect(throws: StreamHubError.tooManyStreamsOfClient) { try open(greedy) }
     _ = try open(modest)
     #expect(test.hub.openStreams == 4)
-    // The server is full: that is another refusal, and takes nothing of anyone's share.
+    // The server is full: this refusal is a different one, and takes nothing from any client's share.
     #expect(throws: StreamHubError.tooManyStreams) { try open(ClientAddress(number: 3)) }
     test.hub.abandon(first)
     #expect(await test.listener.next(1) == [.clientGone])
@@ -51,7 +51,7 @@ import Testing
 }
 
 extension ClientAddress {
-  /// Some address, another for each number.
+  /// Creates an address that differs for each number.
   init(number: UInt8) {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

@@ -36,7 +36,7 @@ import Testing
     client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
     let head = client.read(until: "\r\n\r\n")
     #expect(head.contains("Content-Type: text/event-stream"))
-    // A stream has none, and nothing follows the head.
+    // A stream has no length, and nothing follows the head.
     #expect(!head.contains("Content-Length"))
     #expect(client.readToEnd() == "" && client.isAtEnd)
     #expect(await test.listener.next(1) == [.clientGone])

@@ -1,7 +1,7 @@
 import Glibc
 import TestKit
 
-/// A client that says exactly the bytes it is told, and reads with a deadline far beyond what any test needs.
+/// A client that sends exactly the given bytes, and reads with a deadline far beyond the needs of any test.
 final class TestClient {
   private let socket: WireSocket
   private var received: [UInt8] = []
@@ -19,10 +19,10 @@ final class TestClient {
 
   func get(_ target: String, _ lines: String = "") { send("GET \(target) HTTP/1.1\r\nHost: a\r\n\(lines)\r\n") }
 
-  /// Says that nothing more will be sent.
+  /// Closes the sending side of the connection.
   func finish() { shutdown(socket.descriptor, Int32(SHUT_WR)) }
 
-  /// Reads until `text` has come, and gives everything up to its end; or what came before the connection ended.
+  /// Reads until `text` has arrived. Returns everything up to its end, or what arrived before the connection ended.
   func read(until text: String) -> String {
     let wanted = Array(text.utf8)
     var searched = 0
@@ -42,7 +42,7 @@ final class TestClient {
     return (head, take(min(count, received.count)))
   }
 
-  /// Reads one chunk of a response and gives its content, empty for the last; `nil` where the connection ended.
+  /// Reads one chunk of a response. Returns its content, empty for the last one, or nil if the connection ended.
   func readChunk() -> String? {
     let line = read(until: "\r\n")
     guard let size = Int(line.dropLast(1), radix: 16) else { return nil }
@@ -56,7 +56,7 @@ final class TestClient {
     return take(received.count)
   }
 
-  /// Whether anything, or the end, can be read within the time.
+  /// Returns true if bytes, or the end, can be read within the time.
   func hasInput(milliseconds: Int32) -> Bool {
     var poller = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&poller, 1, milliseconds) > 0

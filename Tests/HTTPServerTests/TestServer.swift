@@ -33,7 +33,8 @@ final class TestServer: Sendable {
 
   func client() throws -> TestClient { try TestClient(port: server.port) }
 
-  /// A server whose `/` is a stream in channel 1 with the given prelude, and whose `/own` is a stream without channel.
+  /// Makes a server whose `/` is a stream in channel 1 with the given prelude, and whose `/own` is a stream without a
+  /// channel.
   static func streaming(
     prelude: String = "retry: 1\n\n", overflow: OverflowPolicy = .coalesce,
     _ change: (inout ServerLimits) -> Void = { _ in }
@@ -51,7 +52,7 @@ final class TestServer: Sendable {
 }
 
 extension ServerLimits {
-  /// Two threads of each kind whatever the machine, and what the test wants.
+  /// Makes limits with two threads of each kind, whatever the machine, and the test's changes.
   static func with(_ change: (inout ServerLimits) -> Void) -> ServerLimits {
     var limits = ServerLimits()
     limits.threads = 2
@@ -89,7 +90,7 @@ struct TestHandler: RequestHandler {
   }
 }
 
-/// Hears of the ends of streams and of those that lag, and lets a test wait for them.
+/// A delegate that records the ends of streams and those that lag, and lets a test wait for them.
 final class HubListener: StreamHubDelegate {
   struct End: Equatable, Sendable {
     let id: StreamID
@@ -106,7 +107,7 @@ final class HubListener: StreamHubDelegate {
   private let all = Locked([End]())
   private let allMisses = Locked([Miss]())
   private let allQuestions = Locked([StreamID]())
-  /// What a test wants to be done on the hub thread.
+  /// The test's actions, called on the hub thread.
   private let onEnd = Locked<KeptAction<StreamID, Void>?>(nil)
   private let onMiss = Locked<KeptAction<Miss, Void>?>(nil)
   private let onQuestion = Locked<KeptAction<StreamID, Void>?>(nil)
@@ -117,7 +118,7 @@ final class HubListener: StreamHubDelegate {
 
   var history: [End] { all.withLock { $0 } }
 
-  /// Every stream that began to lag, and from where.
+  /// Every stream that began to lag, with the first position that it missed.
   var misses: [Miss] { allMisses.withLock { $0 } }
 
   /// Every request for a catch-up.
@@ -150,7 +151,7 @@ final class HubListener: StreamHubDelegate {
     told.yield(End(id: id, end: end))
   }
 
-  /// The next so many ends.
+  /// Waits for the next `count` ends.
   func next(_ count: Int) async -> [StreamEnd] {
     var result: [StreamEnd] = []
     var iterator = ends.makeAsyncIterator()

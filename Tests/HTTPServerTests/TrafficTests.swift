@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTPServer
 
-/// What an address may have the connection threads move while others are served.
+/// The amount of traffic that the connection threads move for an address while others are served.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct TrafficTests {
   @Test func whatIsOverTheAllowanceCountsInTheNextTicks() {
     let share = TrafficShare(bytesPerSecond: 100_000)
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test func aShareOfTimeHasShorterTicks() {
-    // Half of the time of two threads: one millisecond of each in two.
+    // Half of the time of two threads: one of two milliseconds on each.
     let share = TrafficShare(nanosecondsPerSecond: 1_000_000_000)
     #expect(share.rest(now: 10_000_000) == 2_000_000)
     share.count(3_000_000)
@@ -34,7 +34,7 @@ import Testing
     quota.take(now: 1_009)
     #expect(quota.left(now: 1_009) == 0)
     quota.take(now: 1_009)
-    // What passed it takes nothing from the next, and nothing is saved up.
+    // The excess takes nothing from the next tick, and nothing is saved up.
     #expect(quota.left(now: 1_010) == 2)
     #expect(quota.left(now: 9_000) == 2)
   }
@@ -49,8 +49,8 @@ import Testing
     #expect(quota.left(now: 1_002) == 3)
   }
 
-  /// Slices of two, or of three in a longer tick beside further requests, and a share that is used up at once, alone or
-  /// not.
+  /// Connections begin in slices of two, or of three in a longer tick beside further requests. With one address, its
+  /// share is used up at once.
   @Test(arguments: [1, 2]) func aCrowdOfNewConnectionsIsServedWholeWhileOthersGoOn(addresses: Int) throws {
     let limits = ServerLimits.with {
       $0.beginningsPerSecond = 1_200
@@ -63,7 +63,7 @@ import Testing
     let crowd = try (0..<200).map {
       try WireConnection(SocketAddress(port: port, from: "127.0.0.\(1 + $0 % addresses)"))
     }
-    // All send before the first answer is read. The second time they have begun.
+    // All send before the first response is read. In the second round their connections have begun.
     for _ in 0..<2 {
       for connection in crowd { try connection.send(WireRequest("GET", "/")) }
       #expect(try old.exchange(WireRequest("GET", "/")).status == 200)
@@ -95,7 +95,7 @@ import Testing
       .response(Response(status: .ok, body: request.body().isEmpty ? [] : Array("\(request.body().count)".utf8)))
     }
     let port = server.server.port
-    // Two addresses in turn, so that neither is ever alone.
+    // Two addresses alternate, so that neither is ever alone.
     let small = try WireConnection(SocketAddress(port: port))
     let large = try (0..<8).map { _ in try WireConnection(SocketAddress(port: port, from: "127.0.0.2")) }
     let body = String(repeating: "x", count: 1_000_000)

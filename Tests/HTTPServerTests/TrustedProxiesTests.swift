@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTPServer
 
-/// Whom a request comes from that proxies have passed on.
+/// The client of a request that trusted proxies forwarded.
 @Suite("Trusted proxies") struct TrustedProxiesTests {
   private func address(_ text: String) throws -> ClientAddress { try #require(ClientAddress(text)) }
 

@@ -21,7 +21,7 @@ func body(_ text: String) throws -> JSONObject {
 
 struct NotAnObject: Error {}
 
-/// A model with the shorthand that tests of transactions want.
+/// A model with shorthands for tests of transactions.
 struct Fixture {
   var model: Model
 
@@ -65,7 +65,7 @@ struct Fixture {
     model.state.record(try ref(text)) != nil
   }
 
-  /// The error that the operations meet; fails where they meet none.
+  /// Returns the error of the operations. Throws if they succeed.
   mutating func error(_ operations: [Operation], preconditions: [Precondition] = []) throws -> ModelError {
     let before = portrait
     var caught: ModelError?
@@ -78,11 +78,11 @@ struct Fixture {
     return try #require(caught, "nothing failed")
   }
 
-  /// Everything that can be seen of the model, for comparisons.
+  /// All visible contents of the model, for comparisons.
   var portrait: [String] { portrayal(of: model) }
 }
 
-/// Everything that is in a model, one line a thing: objects with revisions and values, members in their order, extents,
+/// Returns the contents of a model as lines: objects with revisions and values, members in their order, extents,
 /// referrers, the revision.
 func portrayal(of model: Model) -> [String] {
   let state = model.state
@@ -100,8 +100,9 @@ func portrayal(of model: Model) -> [String] {
   return lines
 }
 
-/// What does not fit together in a state: extents, inverses, referrers, indexes and lists, compared with what the
-/// objects alone say. `others` are references and values that may have been there before and must have left nothing.
+/// Returns the inconsistencies of a state: extents, inverses, referrers, indexes and lists that differ from those
+/// derived from the objects alone. `others` are references and values that may have existed before and must have left
+/// no trace.
 func inconsistencies(
   in state: ModelState, others: (references: [Reference], values: [Value]) = ([], [])
 ) -> [String] {
@@ -240,7 +241,7 @@ private struct Census {
   }
 }
 
-/// Operations as tests write them: places are `Entity/id.keyPath`, values JSON.
+/// Operations as tests write them: places are `Entity/id.keyPath`, values are JSON.
 extension KeyValueModel.Operation {
   static func create(_ text: String, _ values: String = "{}") throws -> Self {
     .create(try ref(text), try body(values))
@@ -299,8 +300,8 @@ extension KeyValueModel.Operation {
 }
 
 extension Fixture {
-  /// What a commit did to keys, a line each: `List/1.items insertion [0, 2] + Item/1 Item/2`, with `silent` at the end
-  /// where observers are not told; brackets as `willChange` and `didChange`.
+  /// Returns a commit's changes of keys, a line each: `List/1.items insertion [0, 2] + Item/1 Item/2`, with `silent` at
+  /// the end if observers are not notified; brackets as `willChange` and `didChange`.
   func changes(_ commit: Commit) throws -> [String] {
     commit.steps.flatMap { step in
       switch step.kind {

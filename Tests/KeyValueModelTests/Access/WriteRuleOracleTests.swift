@@ -37,7 +37,8 @@ private struct WriteRuleRun {
     self.name = name + "\n" + world.schema
   }
 
-  /// Commits something by a random identity, or by a requester that no rule is asked about. False if it was forbidden.
+  /// Commits a random transaction as a random identity, or as a requester whose writes no rule checks. Returns false if
+  /// it was forbidden.
   mutating func commit() throws -> Bool {
     let isFree = random.chance(25)
     let identity = WriteRuleWorld.identities.randomElement(using: &random) ?? WriteRuleWorld.identities[0]
@@ -71,7 +72,7 @@ private struct WriteRuleRun {
     return isAllowed
   }
 
-  /// A transaction that fails for another reason fails for that only where the rules allow it.
+  /// Expects that a transaction that fails for another reason reports that reason only if the rules allow it.
   private func checkRefusals(_ transaction: Transaction, _ isAllowed: Bool, _ description: String) {
     var impossible = transaction
     impossible.preconditions = [.impossible]
@@ -89,7 +90,7 @@ private struct WriteRuleRun {
     }
   }
 
-  /// The model has the links of the oracle.
+  /// Expects that the model has the links of the oracle.
   private func compare(_ description: String) throws {
     for (object, _) in state.objects {
       let reference = try ref(object)
@@ -125,7 +126,7 @@ private struct WriteRuleRun {
     return values
   }
 
-  /// Values for some relationships of an object.
+  /// Returns values for some relationships of an object.
   private mutating func links(
     of object: String, _ draft: WriteRuleWorld.State, percent: Int
   ) -> [String: Set<String>] {
@@ -156,7 +157,7 @@ private struct WriteRuleRun {
     return targets.first.map(Value.string) ?? .null
   }
 
-  /// Adds one operation, and a lifetime behind it at times.
+  /// Adds one operation, in some cases followed by a lifetime.
   private mutating func write(
     _ acts: inout [WriteRuleWorld.Act], _ operations: inout [KeyValueModel.Operation], _ draft: WriteRuleWorld.State,
     isFirst: Bool
@@ -165,7 +166,7 @@ private struct WriteRuleRun {
     let object = "\(entity)/\(Int.random(in: 1...4, using: &random))"
     let reference = try ref(object)
     if draft.objects[object] == nil {
-      // What the transaction has deleted is not made again.
+      // An object that the transaction has deleted is not created again.
       guard state.objects[object] == nil else { return }
       let (values, links) = (attributes(of: entity), links(of: object, draft, percent: 30))
       let body = Self.json(object, values, links)
@@ -182,7 +183,8 @@ private struct WriteRuleRun {
       try patch(&acts, &operations, object, draft)
       if random.chance(50) { try addLifetime(&acts, &operations, object, draft) }
     case ..<40 where isFirst:
-      // Of a later PUT, the rules are also asked as if it came first: which keys it resets differs then.
+      // Only as the first operation: for a later PUT, the rules are also evaluated as if it came first, when it resets
+      // other keys.
       let (values, links) = (attributes(of: entity), links(of: object, draft, percent: 50))
       acts.append(.write(object, attributes: values, links: links, isPut: true))
       operations.append(.put(reference, Self.json(object, values, links)))
@@ -191,7 +193,7 @@ private struct WriteRuleRun {
       let links = links(of: object, draft, percent: 50).sorted { $0.key < $1.key }
       guard let (key, targets) = links.randomElement(using: &random) else { return }
       acts.append(.write(object, attributes: [:], links: [key: targets], isPut: false))
-      // Through a path as well: what it leads to is written.
+      // Sets the key through a path too: the object at its end is written.
       if isFirst, let post = draft.targets(object, "posts").min(), entity == "User" {
         operations.append(.set(try ref(post), keyPath: "author.\(key)", Self.value(object, key, targets)))
       } else {
@@ -229,7 +231,7 @@ private struct WriteRuleRun {
     operations.append(.lifetime(try ref(object), lifetime))
   }
 
-  /// Changes a to-many by one of the operations for members.
+  /// Changes a to-many relationship with one of the operations for members.
   private mutating func editMembers(
     _ acts: inout [WriteRuleWorld.Act], _ operations: inout [KeyValueModel.Operation], _ object: String,
     _ draft: WriteRuleWorld.State, isFirst: Bool
@@ -260,7 +262,7 @@ private struct WriteRuleRun {
       guard let gone = present.sorted().randomElement(using: &random) else { return }
       add(present.subtracting([gone]), .removeMembers(reference, keyPath: key, [.string(gone)]))
     case 3 where key == "posts":
-      // The places are those of the state before the transaction.
+      // The indexes are those of the state before the transaction.
       guard isFirst, case .members(let list) = model.state.value(of: reference, key: 2), let index = list.indices.first,
         case .reference(let gone) = list[index]
       else { return }

@@ -1,14 +1,14 @@
 import KeyValueModel
 
-/// The rights of an identity, as section 11 of the specification says them.
+/// The rights of an identity, as section 11 of the specification defines them.
 extension WriteRuleWorld {
-  /// One thing that a write does, as the oracle sees it.
+  /// One action of a write, as the oracle sees it.
   enum Act {
-    /// Makes an object, with these values of keys.
+    /// Creates an object with these values of keys.
     case create(String, attributes: [String: Value], links: [String: Set<String>])
-    /// Sets keys of an object; all others go back to their defaults where it is a `PUT`.
+    /// Sets keys of an object; a `PUT` resets all others to their defaults.
     case write(String, attributes: [String: Value], links: [String: Set<String>], isPut: Bool)
-    /// Replaces the members of a to-many of an object; the new ones among them are made.
+    /// Replaces the members of a to-many relationship of an object, and creates the ones in `made`.
     case members(String, key: String, Set<String>, made: [String])
     case delete(String)
     case lifetime(String, Lifetime)
@@ -38,7 +38,7 @@ extension WriteRuleWorld {
       if rule?.holds(object, state, before, identity) != true { isAllowed = false }
     }
 
-    /// The rule of a key, which sees the identity alone.
+    /// Checks the rule of a key, which sees only the identity.
     private mutating func require(_ rules: [String: Rule], _ object: String, _ key: String) {
       guard let rule = rules["\(State.entity(object)).\(key)"] else { return }
       if !rule.holds(object, before, before, identity) { isAllowed = false }
@@ -91,7 +91,7 @@ extension WriteRuleWorld {
 
     private mutating func create(_ object: String, _ attributes: [String: Value], _ links: [String: Set<String>]) {
       created.insert(object)
-      // Such a rule also refuses what the transaction deletes again.
+      // Such a rule also refuses an object that the transaction deletes again.
       let rule = world.rules["\(State.entity(object)).create"]
       if rule?.readsIdentityAlone == true { require("create", object, in: state) }
       state.objects[object] = (WriteRuleWorld.attributes[State.entity(object)] ?? [:]).merging(attributes) { $1 }
@@ -99,7 +99,7 @@ extension WriteRuleWorld {
       for (key, targets) in links { link(object, key, to: targets) }
     }
 
-    /// Sets a relationship and asks about everything that becomes different by it.
+    /// Sets a relationship and checks the rules of everything that changes by it.
     private mutating func link(_ object: String, _ key: String, to targets: Set<String>) {
       let old = state
       state.link(object, key, to: targets)

@@ -1,16 +1,17 @@
 import KeyValueModel
 import TestKit
 
-/// A schema with relationships of every kind and write rules drawn at random, and an oracle of who may write what. The
-/// oracle keeps links as sets of pairs, and knows the rules as closures: nothing of how the model asks them.
+/// A schema with relationships of every kind and random write rules, and an oracle that decides which writes are
+/// allowed. The oracle stores links as sets of pairs, and the rules as closures: it shares nothing with the model's
+/// evaluation of rules.
 struct WriteRuleWorld {
-  /// A writer; nobody, or with claims.
+  /// A writer: anonymous, or with claims.
   struct Identity: Sendable {
     let name: String?
     var isBoss = false
     var level = 0
 
-    /// True where a user object has this identity's name.
+    /// Returns true if a user object has this identity's name.
     func isUser(_ object: String, _ state: State) -> Bool {
       name.map { state[object, "user"] == .string($0) } ?? false
     }
@@ -51,7 +52,7 @@ struct WriteRuleWorld {
   /// A rule in both languages.
   struct Rule: Sendable {
     let text: String
-    /// True where the rule reads nothing but the identity: it is then asked before anything is done.
+    /// True if the rule reads only the identity. It is then evaluated before any change.
     var readsIdentityAlone = false
     let holds: @Sendable (_ object: String, _ state: State, _ before: State, _ identity: Identity) -> Bool
   }
@@ -74,7 +75,8 @@ struct WriteRuleWorld {
     "User": ["user": .null, "level": .integer(0)], "Post": ["open": .bool(false)], "Desk": ["free": .bool(false)],
   ]
 
-  /// By `Entity.action`, by `Entity.key`, and by `Entity.key` those that are asked through the inverse.
+  /// The rules by `Entity.action`, those by `Entity.key`, and those by `Entity.key` that are evaluated through the
+  /// inverse.
   let rules, keys, inverses: [String: Rule]
   /// True if the posts of a user end with the user.
   let isCascading: Bool
@@ -199,7 +201,7 @@ extension Array {
 extension WriteRuleWorld.State {
   static func entity(_ reference: String) -> String { String(reference.prefix { $0 != "/" }) }
 
-  /// The relationship that a key is a side of, and whether it is the first side.
+  /// Returns the relationship that a key is a side of, with true if it is the first side.
   static func relation(_ object: String, _ key: String) -> (relation: WriteRuleWorld.Relation, isOne: Bool)? {
     let name = entity(object)
     for relation in WriteRuleWorld.relations {
@@ -224,7 +226,7 @@ extension WriteRuleWorld.State {
 
   func target(_ object: String, _ key: String) -> String? { targets(object, key).first }
 
-  /// Makes a key lead to these objects and to no others. A to-one, on either side, lets go of the object it led to.
+  /// Makes a key lead to these objects and to no others. A to-one, on either side, drops the object that it led to.
   mutating func link(_ object: String, _ key: String, to targets: Set<String>) {
     guard let (relation, isOne) = Self.relation(object, key) else { return }
     let far = isOne ? relation.other : relation.one

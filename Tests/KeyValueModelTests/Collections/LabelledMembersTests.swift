@@ -2,9 +2,10 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// How often members get new labels: what insertions cost beyond the logarithm that they always cost.
+/// The number of members that get new labels: the cost of insertions beyond their logarithmic minimum.
 @Suite struct LabelledMembersTests {
-  /// Inserts `count` members where `place` says, and gives how many others got new labels.
+  /// Inserts `count` members at the indexes that `place` returns. Returns the number of other members that got new
+  /// labels.
   private func relabelled(_ count: Int, place: (Int) -> Int) -> Int {
     var members = LabelledMembers((0..<9).map { .integer(-1 - $0) })
     var relabelled = 0

@@ -2,7 +2,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// A member with a number: values of several kinds, so that the order of kinds is at work too.
+/// Makes the member of a number: values of several kinds, so that the order of kinds is tested too.
 private func member(_ number: Int) throws -> Value {
   switch number % 5 {
   case 0: .integer(Int64(number))

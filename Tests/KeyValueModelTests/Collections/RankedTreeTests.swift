@@ -2,13 +2,13 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// Numbers by themselves.
+/// Numbers, which are their own keys.
 private enum Ascending: RankedOrder {
   typealias Element = Int
   static func precedes(_ left: Int, _ right: Int) -> Bool { left < right }
 }
 
-/// Names by their length alone: a key that is not the element.
+/// Names ordered only by their length: a key that is not the element.
 private enum ByLength: RankedOrder {
   static func key(of element: String) -> Int { element.utf8.count }
   static func precedes(_ left: Int, _ right: Int) -> Bool { left > right }

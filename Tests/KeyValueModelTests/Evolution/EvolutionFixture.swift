@@ -7,7 +7,8 @@ struct EvolutionFixture {
   let evolution: SchemaEvolution
   var before: Model
 
-  /// Schemas without the `entities:` line, objects as `Entity/id {…}` in the order in which they are made.
+  /// Creates a fixture of schemas without the `entities:` line, and objects as `Entity/id {…}` in the order of their
+  /// creation.
   init(_ old: String, _ new: String, data: [String] = [], steps: [String] = []) throws {
     let schemas = try [old, new].map { try Schema(yaml: "entities: {\($0)}") }
     evolution = SchemaEvolution(from: schemas[0], to: schemas[1], steps: try steps.map { try MigrationStep($0) })
@@ -19,7 +20,7 @@ struct EvolutionFixture {
     }
   }
 
-  /// The migration; its state has been looked through for what does not fit together.
+  /// Migrates the data, and expects that the resulting state is consistent.
   func migrated(_ place: Comment? = nil) throws -> Migration {
     let former = portrayal(of: before)
     let migration = try evolution.migrated(before.state, revision: before.revision + 1)
@@ -28,7 +29,7 @@ struct EvolutionFixture {
     return migration
   }
 
-  /// The refusal, line by line without the first.
+  /// Returns the lines of the refusal, without the first.
   func refusal() throws -> [String] {
     let former = portrayal(of: before)
     var refused: MigrationRefusal?
@@ -42,7 +43,7 @@ struct EvolutionFixture {
   }
 }
 
-/// What does not fit together in a state, constraints and what must not be null included.
+/// Returns the inconsistencies of a state, including broken constraints and forbidden nulls.
 func faults(in state: ModelState) -> [String] {
   var faults = inconsistencies(in: state)
   for (reference, record) in state.all {

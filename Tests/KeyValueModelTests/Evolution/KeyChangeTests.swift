@@ -115,7 +115,7 @@ struct KeyChangeTests {
     let commit = try fixture.commit(
       .set("List/2.items", to: #"["Item/1","Item/2"]"#), .set("List/3.items", to: #"["Item/1"]"#))
     #expect(commit.steps.count == 2)
-    // One place less and one more in one operation.
+    // One operation that removes a member from one object and adds it to another.
     try fixture.set("List/1", "peers", #"["List/2"]"#)
     try expect(
       .put(try ref("List/2"), try body(#"{"items":["Item/1"],"peers":["List/3"]}"#)), "List/2.items setting",

@@ -9,7 +9,7 @@ struct MigrationObstacleTests {
     let new: String
     let data: [String]
     var steps: [String] = []
-    /// What the objects meet.
+    /// The expected obstacles, one a line.
     let met: [String]
 
     var testDescription: String { "\(old) → \(new)" }
@@ -118,7 +118,7 @@ struct MigrationObstacleTests {
     ])
   func obstacles(of example: Case) throws {
     let empty = try EvolutionFixture(example.old, example.new)
-    // Where there are no objects, nothing can be lost.
+    // Without objects, nothing can be lost.
     _ = try empty.migrated()
     let fixture = try EvolutionFixture(example.old, example.new, data: example.data, steps: example.steps)
     #expect(try fixture.refusal() == example.met)

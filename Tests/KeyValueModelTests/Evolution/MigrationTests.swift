@@ -4,14 +4,14 @@ import Testing
 
 @Suite("Migrations")
 struct MigrationTests {
-  /// Schemas, objects and steps, and what becomes of the objects, or what is told.
+  /// Schemas, objects and steps, with the expected objects or messages.
   struct Case: Sendable, CustomTestStringConvertible {
     let name: String
     let old: String
     let new: String
     let data: [String]
     let steps: [String]
-    /// How many objects each step touches.
+    /// The number of objects that each step changes.
     var touched: [Int] = []
     let result: [String]
 
@@ -391,7 +391,7 @@ struct MigrationTests {
       return
     }
     let migration = try fixture.migrated()
-    // An integer and a number are two values, though they are written the same.
+    // An integer and a number are different values, although they are written the same.
     let isSame = value == result && (from == to || from == .json || to == .json || from == .date || to == .date)
     #expect(
       objects(of: migration.state) == ["{\"@ref\":\"A/1\",\"@revision\":\(isSame ? 1 : 2),\"x\":\(result)}"])

@@ -11,7 +11,7 @@ struct RandomEvolutionTests {
     var model: Model
 
     init(seed: UInt64) throws {
-      // A world whose objects must all have others, in a circle, stays empty.
+      // A world stays empty if all its objects require others, in a cycle.
       var attempt: UInt64 = 0
       repeat {
         world = try RandomWorld(seed: seed &+ attempt &* 7_919)
@@ -47,7 +47,7 @@ struct RandomEvolutionTests {
     do throws(MigrationRefusal) {
       migration = try evolution.migrated(populated.model.state, revision: populated.model.revision + 1)
     } catch {
-      // A new side that takes one object may find more that name it.
+      // A new inverse that holds one object may find several that name it.
       #expect(error.obstacles.allSatisfy { $0.reason == "can hold only one object, but several name it" }, place)
       return
     }
@@ -68,7 +68,7 @@ struct RandomEvolutionTests {
     #expect(compared > 20, place)
   }
 
-  /// Every key, and every key behind a relationship.
+  /// Returns the paths of every key, and of every key after a relationship.
   private static func paths(of entity: Entity, in schema: Schema) -> [String] {
     entity.keys.flatMap { key in
       guard let destination = key.relationship.flatMap({ schema.entity(named: $0.destination) }) else {
@@ -78,7 +78,7 @@ struct RandomEvolutionTests {
     }
   }
 
-  /// The same entities in another order, with more keys, computed ones, indexes, and inverses where there were none.
+  /// Returns the same entities in another order, with additional keys, computed keys, indexes and inverses.
   private static func extended(
     _ entities: [(name: String, head: String, keys: [String])], _ random: inout SplitMix64
   ) -> String {
@@ -189,16 +189,16 @@ struct RandomEvolutionTests {
     Issue.record("no end: \(steps) of seed \(seed)\n\(populated.world.yaml)\n\(target.yaml)")
   }
 
-  /// The steps with the one that an obstacle asks for.
+  /// Returns the steps with the one that an obstacle asks for.
   private static func extended(
     _ steps: [MigrationStep], for obstacle: MigrationObstacle, _ schema: Schema, _ state: ModelState
   ) -> [MigrationStep] {
     guard let step = step(for: obstacle, schema, state), !steps.contains(step) else {
-      // What must lead to an object of its own cannot be filled with one for all: then the objects have to go.
+      // A key that needs a different object for each cannot be filled with one value: the objects are dropped.
       let entity = obstacle.examples.first?.object.entity ?? obstacle.entity ?? ""
       return steps + [.dropEntity(entity)]
     }
-    // A fill is for what the steps before it leave without a value.
+    // A fill comes last: it sets the keys that the steps before it leave without a value.
     guard !step.description.hasPrefix("fill") else { return steps + [step] }
     guard step.description.contains(".") else { return [step] + steps }
     // A key is converted or dropped, not both.
@@ -207,12 +207,12 @@ struct RandomEvolutionTests {
       + steps.filter { other in
         let parts = other.description.split(separator: " ")[1].split(separator: ".")
         guard !other.description.hasPrefix("fill"), parts.count == 2, parts[1] == subject[1] else { return true }
-        // What extends the entity has inherited the key, and has it no longer.
+        // The entities that extend this one inherit the key, and lose it.
         return state.schema.entity(named: String(parts[0]))?.isKind(of: String(subject[0])) == false
       }
   }
 
-  /// The first step of the remedy, with a value where it wants one.
+  /// Returns the first step of the remedy, with a value if it needs one.
   private static func step(for obstacle: MigrationObstacle, _ schema: Schema, _ state: ModelState) -> MigrationStep? {
     guard let remedy = obstacle.remedy?.split(separator: "`").first.map(String.init) else { return nil }
     guard remedy.hasSuffix(" VALUE") else { return try? MigrationStep(remedy) }

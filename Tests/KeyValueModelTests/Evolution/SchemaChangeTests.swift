@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Schema changes that go by themselves")
 struct SchemaChangeTests {
-  /// Two schemas of an entity `A` (with a `B` beside it) that differ in what is said.
+  /// Two schemas of an entity `A` (with a `B` beside it), and the expected description of their differences.
   struct Case: Sendable, CustomTestStringConvertible {
     let old: String
     let new: String

@@ -56,7 +56,7 @@ struct KeyPathFuzzTests {
           if path.keys.isEmpty || path.keys.count > ModelKeyPath.maximumLength {
             return "it has \(path.keys.count) keys"
           }
-          // Each further to-many multiplies what is read; a server counts that, the model does not.
+          // Each further to-many multiplies the objects that are read. A server limits that, the model does not.
           if text.split(separator: ".").filter({ $0 == "people" }).count > 3 { continue }
           let value = model.state.value(of: reference, at: path)
           guard let back = try? Value(json: value.json) else { return "its value is \(value.json)" }

@@ -57,7 +57,8 @@ struct SchemaFuzzTests {
     #expect(failure == nil, "\(failure?.description ?? "")")
   }
 
-  /// Makes an empty object of each entity: what is refused leaves no trace, what is there can be read.
+  /// Creates an empty object of each entity: a refused object leaves no trace, a created one can be read. Describes the
+  /// first fault; nil if there is none.
   private static func use(_ schema: Schema) -> String? {
     var model = Model(schema: schema)
     for (number, entity) in schema.entities.enumerated() {
@@ -82,7 +83,7 @@ struct SchemaFuzzTests {
     var last = (0, 0)
     for problem in error.problems {
       let place = (problem.line, problem.column)
-      // A mistake at the end stands on the line behind the last.
+      // A mistake at the end of the text is reported on the line after the last.
       if problem.line < 1 || problem.line > lines + 1 || problem.column < 1 { return "a mistake is at \(place)" }
       if place < last { return "the mistakes are out of order: \(error)" }
       if problem.message.isEmpty { return "a mistake says nothing" }

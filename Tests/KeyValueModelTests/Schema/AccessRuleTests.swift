@@ -155,7 +155,7 @@ import Testing
     #expect(try outcome(rule, teller) == true && outcome(rule, ann) == nil && outcome(rule, nil) == nil)
     let both = #"open && "teller" in identity.roles"#
     #expect(try outcome(both, teller) == nil && outcome(both, ann) == false && outcome(both, nil) == false)
-    // An error is no, and keeps no other side from deciding.
+    // An error counts as false, and does not keep the other operand from deciding.
     #expect(try outcome("identity.level > 3 && open", ann) == false)
     #expect(try outcome("identity.level > 3 || true", ann) == true)
     #expect(try outcome("identity.level > 3 || open", ann) == nil)

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Mistakes in a schema")
 struct SchemaMistakesTests {
-  /// A file whose mistake, or the first of them, stands where the text has a `¶`.
+  /// A schema file whose first mistake is at the `¶` in the text.
   struct Mistake: Sendable, CustomTestStringConvertible {
     let fragment: String
     let marked: String
@@ -15,7 +15,7 @@ struct SchemaMistakesTests {
       (self.fragment, self.marked, self.count) = (fragment, marked, count)
     }
 
-    /// One key of an entity `A`.
+    /// Creates a mistake in one key of an entity `A`.
     init(_ fragment: String, key: String, count: Int = 1) {
       self.init(fragment, "entities:\n  A:\n    keys:\n      \(key)", count: count)
     }
@@ -87,7 +87,7 @@ struct SchemaMistakesTests {
       .init("the schema has no entity 'B'", "entities:\n  A:\n    extends: ¶B"),
       .init("'A' extends itself", "entities:\n  A: {extends: ¶A}"),
       .init("'B' extends itself", "entities:\n  A: {extends: ¶B}\n  B: {extends: A}", count: 2),
-      // What extends an entity that cannot be made is no second mistake.
+      // An entity that extends an invalid one is not a second mistake.
       .init(
         "the schema has no entity 'X'",
         "entities:\n  A: {extends: ¶X}\n  C: {keys: {a: {toOne: A}}}\n  B: {extends: A}",

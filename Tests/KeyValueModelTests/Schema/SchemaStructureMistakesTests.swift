@@ -46,7 +46,7 @@ struct SchemaStructureMistakesTests {
           B: {keys: {a: {toMany: C, inverse: b}}}
           C: {keys: {b: {toOne: B, inverse: a}}}
         """),
-      // Two keys cannot have one inverse.
+      // Two keys cannot have the same inverse.
       .init(
         "B.as must be a toOne or toMany A whose inverse is 'c'",
         """
@@ -54,7 +54,7 @@ struct SchemaStructureMistakesTests {
           A: {keys: {b: {toOne: B, inverse: as}, c: {toOne: B, inverse: ¶as}}}
           B: {keys: {as: {toMany: A, inverse: b}}}
         """),
-      // The far side names a subclass: not every object of A can stand there.
+      // The inverse names a subclass: it cannot hold every object of A.
       .init(
         "B.a must be a toOne or toMany A whose inverse is 'b'",
         """
@@ -90,7 +90,7 @@ struct SchemaStructureMistakesTests {
         "'x' is declared as string, but 'y.@count' is an integer",
         key: "¶x: {type: string, computed: y.@count}\n      y: {toMany: A}"),
       .init("takes numbers", key: "x: {computed: ¶y.@sum.z}\n      y: {toMany: A}\n      z: {type: string}"),
-      // A key of a subclass is undefined behind a to-one of its parent.
+      // A key of a subclass is undefined after a to-one whose destination is its parent.
       .init(
         "A has no key 'extra'",
         """
@@ -98,7 +98,7 @@ struct SchemaStructureMistakesTests {
           A: {keys: {x: {computed: ¶peer.extra}, peer: {toOne: A}}}
           A2: {extends: A, keys: {extra: {type: string}}}
         """),
-      // A mistake that every subclass inherits is told once.
+      // A mistake that every subclass inherits is reported once.
       .init(
         "'x' is declared as string",
         """
@@ -133,7 +133,7 @@ struct SchemaStructureMistakesTests {
           A: {keys: {¶total: {type: number, computed: bs.@sum.sum}, bs: {toMany: B}}}
           B: {keys: {sum: {type: number, computed: a.total}, a: {toOne: A}}}
         """),
-      // Only a subclass closes the circle.
+      // Only a subclass closes the cycle.
       .init(
         "depends on itself",
         """
@@ -141,7 +141,7 @@ struct SchemaStructureMistakesTests {
           A: {keys: {x: {computed: peer.y}, y: {computed: z}, z: {type: string}, peer: {toOne: A}}}
           A2: {extends: A, keys: {¶y: {computed: x}}}
         """),
-      // The path that was inherited counts as well.
+      // The inherited path counts too.
       .init(
         "depends on itself",
         """
@@ -183,7 +183,7 @@ struct SchemaStructureMistakesTests {
       .init(
         "'x' is inherited",
         "entities:\n  A: {keys: {x: {toOne: A}}}\n  M: {extends: A}\n  B: {extends: M, keys: {¶x: {toOne: B}}}"),
-      // Paths go on behind a key that leads to an object: it must lead to the same kind of object everywhere.
+      // Paths continue after a key that leads to an object: it must lead to the same kind of object everywhere.
       .init(
         "'link' leads to a C in A and must do so here",
         """
@@ -201,7 +201,7 @@ struct SchemaStructureMistakesTests {
           A: {keys: {link: {computed: c}, c: {toOne: C}}}
           B: {extends: A, keys: {s: {type: string}, ¶link: {computed: s}}}
         """),
-      // What is behind a relationship is of the type that the key has in the relationship's entity.
+      // A key after a relationship has the type that it has in the relationship's entity.
       .init(
         "'c' is a number in A and must be so here, where it is a string",
         """

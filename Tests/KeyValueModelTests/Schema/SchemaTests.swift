@@ -211,7 +211,7 @@ struct NameTableTests {
   func lookup() throws {
     var random = SplitMix64(seed: seed)
     for count in [1, 2, 3, 7, 40, 300] {
-      // Names of few letters, many of which begin another.
+      // Names of few different letters, many of which are prefixes of others.
       var names: Set<String> = []
       while names.count < count {
         let length = Int.random(in: 1...9, using: &random)

@@ -3,8 +3,8 @@ import Testing
 
 @testable import KeyValueModel
 
-/// The memory that objects take, which every state counts as they change. That the count is the sum over all records is
-/// part of `inconsistencies`, which tests of transactions call.
+/// The memory of the objects, which every state counts as they change. Tests of transactions call `inconsistencies`,
+/// which checks that the count is the sum over all records.
 @Suite("The memory of objects")
 struct MemoryAccountTests {
   private static let schema = """

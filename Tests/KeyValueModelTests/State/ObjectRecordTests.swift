@@ -4,7 +4,7 @@ import Testing
 @testable import KeyValueModel
 
 @Suite struct ObjectRecordTests {
-  /// Of objects that keep the last revision of one key apart, and of objects that do not.
+  /// Schemas of objects that do not store the last revision of one key apart, and of objects that do.
   private static let schemas = [
     "entities: {Item: {keys: {a: {type: json}, b: {type: json}, c: {type: json}, d: {type: json}}}}",
     """
@@ -56,7 +56,8 @@ import Testing
     }
   }
 
-  /// Texts around the lengths from which, and up to which, they stand in the object's own memory, and other values.
+  /// Returns texts whose lengths are near the limits between which they are stored in the object's own memory, and
+  /// other values.
   private static func value(_ random: inout SplitMix64) -> Value {
     let lengths = [0, 1, 14, 15, 16, 17, 40, 63, 64, 65, 66, 200]
     switch Int.random(in: 0..<10, using: &random) {

@@ -3,10 +3,12 @@ import Testing
 
 @testable import KeyValueModel
 
-/// The revision that an object's `ETag` names: the last one that changed its keys, or what its computed keys read.
+/// The revision that an object's `ETag` names: the last one that changed its keys, or the keys that its computed keys
+/// read.
 @Suite("The revision of an object with computed keys")
 struct ObjectTagTests {
-  /// Of employees, others read salary and level; of departments, name, employees and head; of managers also the bonus.
+  /// Other objects read an employee's salary and level, a manager's bonus too, and a department's name, employees and
+  /// head.
   private static let schema = """
     entities:
       Employee:
@@ -40,7 +42,7 @@ struct ObjectTagTests {
           label: { computed: main.name }
     """
 
-  /// What is not read from afar, by the first letter of an object's id.
+  /// The keys that no other object reads, by the first letter of an object's id.
   private static let ownKeys = ["e": ["name"], "m": ["name"], "d": ["motto"], "s": ["main"]]
 
   private static func operation(_ random: inout SplitMix64) throws -> KeyValueModel.Operation {

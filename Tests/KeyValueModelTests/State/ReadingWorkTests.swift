@@ -30,7 +30,7 @@ struct ReadingWorkTests {
           wrong: { type: integer, computed: "sum(employees.map(e, e.level)) / (size(employees) - 2)" }
     """
 
-  /// Departments with so many employees each; random where there is a generator.
+  /// Makes departments with this number of employees each, and random values.
   private static func state(
     departments: Int, employees: Int, _ random: inout SplitMix64
   ) throws -> ModelState {
@@ -67,7 +67,7 @@ struct ReadingWorkTests {
         departments: Int.random(in: 1..<5, using: &random), employees: Int.random(in: 0..<7, using: &random), &random)
       let work = ReadingWork(steps: .max)
       let metered = MeteredState(state, work)
-      // In any order: what one reading leaves behind must not show in another.
+      // Readings come in any order: the traces of one must not show in another.
       for _ in 0..<150 {
         guard let (entity, text) = Self.paths.randomElement(using: &random),
           let reference = state.references(of: try state.schema.requireEntity(entity)).randomElement(using: &random)

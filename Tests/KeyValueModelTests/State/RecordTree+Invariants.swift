@@ -1,8 +1,8 @@
 @testable import KeyValueModel
 
 extension RecordTree {
-  /// The faults of the tree: records in wrong places, wrong tags, nodes that should be divided or joined. Empty where
-  /// all is well. O(n).
+  /// Returns the faults of the tree: records in wrong places, wrong tags, nodes that should be divided or joined. Empty
+  /// if there are none. O(n).
   func checkInvariants() -> [String] {
     var check = Check(tree: self)
     if let root { check.visit(root, level: 0) }

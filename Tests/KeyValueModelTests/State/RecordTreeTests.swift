@@ -4,7 +4,7 @@ import Testing
 @testable import KeyValueModel
 
 @Suite struct RecordTreeTests {
-  /// Bits of the hashes that count: all, ends of them, and none, with which all hashes are equal.
+  /// Masks of the hash bits that are used: all, the ends, and none, with which all hashes are equal.
   static let masks: [UInt64] = [.max, .max << 58, .max << 52, 0xFFF, 0xF0, 0]
 
   @Test("after any changes it is what a dictionary is, and so are its copies", arguments: masks)
@@ -181,7 +181,7 @@ private struct Number: HashOrdered {
   let order: UInt64
 }
 
-/// Names, and what makes records of them.
+/// Names, and the schema of the records with these names.
 private struct RecordWorld {
   let names: [Reference]
   private let schema: Schema

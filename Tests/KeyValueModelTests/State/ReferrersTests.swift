@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  /// Hashes of 32 bits are equal among some ten thousand names; which ones is another matter in each process.
+  /// Finds two names with the same 32-bit hash, as some ten thousand names contain. They differ in each process.
   private static func namesOfOneHash() throws -> (Reference, Reference) {
     var names: [UInt64: Reference] = [:]
     let source = try ref("Item/source")

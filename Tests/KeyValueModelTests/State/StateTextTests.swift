@@ -10,7 +10,7 @@ struct StateTextTests {
     let seed = seed &+ UInt64(round)
     var world = try RandomWorld(seed: seed)
     var model = Model(schema: world.schema)
-    // Carried out again, without commits, beside copies that must stay what they are.
+    // The same transactions, redone without commits, beside copies that must not change.
     var redone = model
     var copies: [(model: Model, portrayal: [String])] = []
     for number in 0..<45 {
@@ -26,7 +26,7 @@ struct StateTextTests {
       let blockBytes = Int.random(in: 1...2_000, using: &world.random)
       let restored = try Self.restored(model.state, blockBytes: blockBytes, &world.random)
       var copy = Model(state: restored, revision: model.revision)
-      // Compared outside the macro, which would work out how long lists differ.
+      // Compared outside the macro, which would compute the difference of long lists.
       let isSame = portrayal(of: copy) == portrayal(of: model)
       #expect(isSame, place)
       #expect(
@@ -185,7 +185,7 @@ struct StateTextTests {
         changed[place / 8] ^= 1 << UInt8(place % 8)
         var decoder = StateDecoder(schema: state.schema)
         guard (try? decoder.decode(changed, state.schema)) != nil, let read = try? decoder.finish() else { continue }
-        // What was read can be written and read once more.
+        // A decoded state can be encoded and decoded again.
         var again = StateDecoder(schema: state.schema)
         for block in Self.blocks(of: read) { try again.decode(block, state.schema) }
         _ = try again.finish()
@@ -200,7 +200,7 @@ struct StateTextTests {
     return blocks
   }
 
-  /// What the blocks make when they come in a random order.
+  /// Decodes the blocks of a state in a random order.
   private static func restored(
     _ state: ModelState, blockBytes: Int, _ random: inout SplitMix64
   ) throws -> ModelState {
@@ -214,7 +214,7 @@ struct StateTextTests {
   }
 }
 
-/// A commit as text: everything that there is in it.
+/// Returns a commit as text, with everything in it.
 func portrayal(of commit: Commit) -> [String] {
   var lines = ["revision \(commit.revision) by \(commit.writer ?? "nobody"): \(commit.results)"]
   for (object, record) in commit.before { lines.append("\(object) was \(portrayal(of: record))") }

@@ -48,7 +48,7 @@ struct CreationTests {
     #expect((record.revision, record.createdAt) == (1, 1))
     try fixture.create("Pupil/1", #"{"name":"Bob","active":null}"#)
     #expect(try fixture.value("Pupil/1", "school") == "\"none\"")
-    // A null that is written stays one: a default is for what is missing.
+    // An explicit null stays null: defaults are for missing keys.
     #expect(try fixture.value("Pupil/1", "active") == "null")
     #expect(
       fixture.model.state.references(of: fixture.model.schema.entities[0]).map(\.text) == ["Person/1", "Pupil/1"])
@@ -100,7 +100,7 @@ struct CreationTests {
     try fixture.create("Person/1", "{\"name\":\"A\",\"notes\":\(original)}")
     try fixture.patch("Person/1", "{\"notes\":\(patch)}")
     #expect(try fixture.value("Person/1", "notes") == result)
-    // Setting is no merging.
+    // Setting a key does not merge.
     try fixture.set("Person/1", "notes", patch)
     #expect(try fixture.value("Person/1", "notes") == json(patch).json)
   }

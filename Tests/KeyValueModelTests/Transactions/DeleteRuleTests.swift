@@ -69,7 +69,7 @@ struct DeleteRuleTests {
     try fixture.set("Hub/1", key, #"["Part/1","Part/2"]"#)
     let error = try fixture.error([.delete("Hub/1")])
     #expect((error.code, error.object) == (.deleteDenied, "Hub/1"))
-    // The members may go, and those that go with the object are no hindrance.
+    // The members may be deleted, and members that are deleted with the object do not prevent that.
     try fixture.delete("Part/1")
     #expect(try fixture.error([.delete("Hub/1")]).code == .deleteDenied)
     try fixture.set("Hub/1", "owned", #"["Part/2"]"#)
@@ -85,7 +85,7 @@ struct DeleteRuleTests {
     #expect(try fixture.error([.delete("Hub/1")]).code == .deleteDenied)
     #expect(try fixture.error([.delete("Stem/1")]).code == .deleteDenied)
     #expect(try fixture.error([.set("Stem/1.leaves", to: "[]")]).code == .nullNotAllowed)
-    // With what needs it, it may go.
+    // The hub may be deleted together with the objects that need it.
     try fixture.create("Pot/1", #"{"stems":["Stem/1"],"leaves":["Leaf/1"]}"#)
     try fixture.commit(.delete("Pot/1"), .delete("Hub/1"))
     #expect(try (there("Stem"), there("Leaf"), there("Hub")) == ("", "", "23"))

@@ -25,7 +25,7 @@ struct DeletionTests {
     try fixture.create("Pet/1")
   }
 
-  /// The nodes that there are.
+  /// The ids of the existing nodes.
   private var nodes: String {
     let node = fixture.model.schema.entities[0]
     return fixture.model.state.references(of: node).map(\.id).joined()
@@ -71,7 +71,7 @@ struct DeletionTests {
     #expect(try fixture.error([.delete(try ref("Node/1"))]).code == .deleteDenied)
     let error = try fixture.error([.delete(try ref("Node/3"))])
     #expect((error.code, error.object) == (.deleteDenied, "Node/1"))
-    // The object that is guarded may go: the rule is of the one that holds the key.
+    // The guarded object may be deleted: the rule protects the object that has the key.
     try fixture.delete("Node/2")
     try fixture.delete("Node/3")
     #expect(nodes == "45")

@@ -54,7 +54,7 @@ struct FailureTests {
     ]
   }
 
-  /// Operations that all succeed and leave nothing as it was.
+  /// Returns operations that all succeed and change everything.
   static func successes() throws -> [Operation] {
     let (one, two, box, new) = (try ref("Item/1"), try ref("Item/2"), try ref("Box/1"), try ref("Item/7"))
     return try [
@@ -106,14 +106,14 @@ struct FailureTests {
     var reference = try Self.fixture()
     _ = try reference.model.commit(Transaction(successes))
     #expect(inconsistencies(in: reference.model.state).isEmpty)
-    // Each of the failures behind the operations after which it still is one.
+    // Each failure, after the operations after which it still fails.
     for (code, operation) in try Self.failures() where ![.nullInKeyPath, .deleteDenied].contains(code) {
       for count in 1...successes.count {
         var fixture = try Self.fixture()
         let error = try fixture.error(Array(successes.prefix(count)) + [operation])
         #expect((error.code, error.operation) == (code, count), "\(error)")
         #expect(inconsistencies(in: fixture.model.state).isEmpty)
-        // What failed stands in nobody's way.
+        // The failure does not affect later transactions.
         _ = try fixture.model.commit(Transaction(successes))
         #expect(fixture.portrait == reference.portrait)
       }

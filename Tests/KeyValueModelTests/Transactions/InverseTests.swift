@@ -45,7 +45,7 @@ struct InverseTests {
     return try fixture.value(parts[0], parts[1]).filter(\.isNumber)
   }
 
-  /// Each step is a place and what it is set to: `null`, one reference or several.
+  /// Applies steps, each a place and its new value: `null`, one reference or several.
   private mutating func apply(_ steps: [String]) throws {
     for step in steps {
       let parts = step.split(separator: "=", omittingEmptySubsequences: false).map(String.init)

@@ -1,7 +1,7 @@
 import KeyValueModel
 import Testing
 
-/// A patch, a document, and what must come of them: a document or a failure.
+/// A patch, a document, and the expected result: a document or a failure.
 struct PatchCase: Sendable, CustomTestStringConvertible {
   var name: String
   var document: String

@@ -151,7 +151,7 @@ struct JournalTextTests {
         var changed = text
         changed[place / 8] ^= 1 << UInt8(place % 8)
         guard let other = try? Transaction(journalText: changed) else { continue }
-        // What was read can be written and read once more.
+        // A transaction that was read can be written and read again.
         let again = try Transaction(journalText: Array(journalText(of: other).utf8))
         let isSame = "\(again)" == "\(other)"
         #expect(isSame, "seed \(seed): \(journalText(of: other))")
@@ -160,7 +160,7 @@ struct JournalTextTests {
   }
 }
 
-/// Random values of every sort, those included that only a caller in this process can make.
+/// Random values of every kind, including those that only a caller in this process can make.
 enum ExactValues {
   static func value(depth: Int, _ random: inout SplitMix64) -> Value {
     switch Int.random(in: 0..<(depth > 0 ? 11 : 8), using: &random) {
@@ -195,7 +195,7 @@ enum ExactValues {
   }
 }
 
-/// What a journal keeps of a transaction.
+/// Returns the text of a transaction in a journal.
 func journalText(of transaction: Transaction) -> String {
   var bytes: [UInt8] = []
   transaction.appendJournalText(to: &bytes)

@@ -46,7 +46,7 @@ struct ObjectsInPlaceTests {
     #expect((error.code, error.object, error.keyPath) == (.nullNotAllowed, "Line/1", "order"))
     #expect(try fixture.error([.set("Order/1.lines", to: "[]")]).code == .nullNotAllowed)
     #expect(try fixture.error([.remove([0], from: "Order/1.lines")]).code == .nullNotAllowed)
-    // Another order may take it away.
+    // Another order may take over the line.
     try fixture.commit(.insert(#"["Line/1"]"#, into: "Order/2.lines"))
     #expect(try (fixture.value("Order/1", "lines"), fixture.value("Line/1", "order")) == ("[]", #""Order/2""#))
   }

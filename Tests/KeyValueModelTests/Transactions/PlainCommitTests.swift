@@ -8,11 +8,11 @@ struct PlainCommitTests {
   @Test("It does the same, and is refused for the same reasons, as with the machinery of all others")
   func same() throws {
     let plainCount = try (0..<10).reduce(0) { try $0 + compare(seed: seed &+ UInt64($1)) }
-    // Few schemas have no attribute that can be set so.
+    // Nearly every schema has an attribute that can be set this way.
     #expect(plainCount > 0, "seed \(seed)")
   }
 
-  /// Compares both ways in a random world; gives how often the plain one was taken.
+  /// Compares both ways to commit in a random world. Returns the number of plain commits.
   private func compare(seed: UInt64) throws -> Int {
     var world = try RandomWorld(seed: seed)
     var model = Model(schema: world.schema)
@@ -107,7 +107,7 @@ struct PlainCommitTests {
       outcomes[(try? results.0.get()) != nil, default: 0] += 1
       #expect(portrayal(of: plainly) == portrayal(of: other), place)
       model = plainly
-      // What the rules have closed is opened again.
+      // Reopens the objects that the rules closed.
       guard number.isMultiple(of: 10) else { continue }
       _ = try model.commit(
         Transaction([

@@ -39,7 +39,7 @@ struct PreconditionTests {
   mutating func unchangedObject() throws {
     for (name, latest) in [("A/1", 4), ("B/1", 4), ("C/1", 3)] as [(String, Revision)] {
       for since in 0...7 as ClosedRange<Revision> {
-        // A revision from the future was never given to anyone.
+        // No client can have received a revision from the future.
         let expected = since >= latest && since <= 5
         #expect(try holds(.unchangedObject(try ref(name), since: since)) == expected, "\(name) \(since)")
       }

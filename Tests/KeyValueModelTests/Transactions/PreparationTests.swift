@@ -29,7 +29,7 @@ struct PreparationTests {
     return transaction
   }
 
-  /// Limits that are just enough to write one small object, and not to look at its JSON.
+  /// Limits that suffice to write one small object, but not to inspect its JSON.
   private var fewSteps: TransactionLimits {
     var limits = TransactionLimits()
     limits.steps = 12

@@ -39,7 +39,7 @@ struct RandomTransactionTests {
       let faults = inconsistencies(
         in: model.state, others: (world.references, [.null, .integer(1), .string("text 1")]))
       #expect(faults == [], "\(place)\n\(operations)")
-      // The operations one by one, each in a transaction of its own, come to the same.
+      // The operations, each in a transaction of its own, have the same result.
       #expect(Self.values(of: model.state) == Self.values(of: trial.state), place)
       #expect(Self.unexplained(commit, from: before, to: model.state) == [], place)
       guard faults.isEmpty else { return }
@@ -69,7 +69,7 @@ struct RandomTransactionTests {
     }
   }
 
-  /// What the steps of a commit do not say, or say wrongly, of the way from one state to the other.
+  /// Returns the changes between two states that the steps of a commit omit or describe wrongly.
   private static func unexplained(_ commit: Commit, from before: ModelState, to after: ModelState) -> [String] {
     var past = PastState(before: [commit], of: after)
     var faults: [String] = []
@@ -110,13 +110,13 @@ struct RandomTransactionTests {
     let key: Int
   }
 
-  /// Whether the members that came and went make the new list of the old one.
+  /// Returns the faults of a change whose inserted and removed members do not turn the old list into the new one.
   private static func wrong(_ change: Commit.KeyChange, from past: PastState, to present: PastState) -> [String] {
     guard let collection = change.collection else { return [] }
     guard case .members(let new) = present.value(of: change.object, at: [change.key]) else {
       return ["is no collection"]
     }
-    // An object that the operation made had no members before.
+    // An object that the operation created had no members before.
     var old = MemberList(isOrdered: new.isOrdered)
     if case .members(let former) = past.value(of: change.object, at: [change.key]) { old = former }
     guard old.isOrdered == (collection.indexes != nil) else { return ["has indexes, or none"] }

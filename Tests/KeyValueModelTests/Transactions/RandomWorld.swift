@@ -4,7 +4,7 @@ import TestKit
 
 /// A random schema with relationships of all kinds, and random operations on its objects, most of which can be applied.
 struct RandomWorld {
-  /// How many objects an entity may have: enough for collections that are trees inside.
+  /// The maximum number of objects of an entity: enough for collections that are stored as trees.
   static let idCount = 14
 
   var random: SplitMix64
@@ -116,7 +116,7 @@ struct RandomWorld {
     return (try? JSONPatch(operations)).map { .jsonPatch(reference, $0) } ?? .delete(reference)
   }
 
-  /// An operation that fails wherever it stands, some after they have done half of what they do.
+  /// Makes an operation that fails in any position, in some cases after half of its work.
   mutating func failure(on state: ModelState) -> KeyValueModel.Operation {
     let entity = schema.entities.randomElement(using: &random) ?? schema.entities[0]
     let reference = object(of: entity, in: state)
@@ -148,7 +148,7 @@ struct RandomWorld {
     return (free.isEmpty ? references : free).randomElement(using: &random) ?? references[0]
   }
 
-  /// A value for about one key in `share`.
+  /// Makes values for about one key in `share`.
   private mutating func values(of entity: Entity, in state: ModelState, share: Int) -> JSONObject {
     var values = JSONObject()
     for key in entity.keys where !key.isOptional && !key.isToMany || Int.random(in: 0..<share, using: &random) == 0 {
@@ -181,7 +181,7 @@ struct RandomWorld {
     return state.references(of: entity).shuffled(using: &random)
   }
 
-  /// Members that may be in the collection already, now and then one that is made in place.
+  /// Makes members, some of which may already be in the collection; in some cases one that is created in place.
   private mutating func members(of key: Key, in state: ModelState) -> [NewMember] {
     let count = Int.random(in: 0...4, using: &random)
     var members = (value(for: key, in: state).elements ?? []).prefix(count).map(NewMember.value)

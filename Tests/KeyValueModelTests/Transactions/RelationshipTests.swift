@@ -46,12 +46,12 @@ struct RelationshipTests {
       #expect(try fixture.value("Person/1", "reports") == reports, "round \(round)")
       let pair = body.contains("next") ? "\"Person/1\"" : "null"
       #expect(try fixture.value("Person/1", "next") == pair && fixture.value("Person/1", "previous") == pair)
-      // One more report, whom the next replacement lets go.
+      // One more report, which the next replacement removes.
       try fixture.put("Person/2", #"{"boss":"Person/1"}"#)
     }
   }
 
-  /// All pairs of a key and its inverse, and whether both sides agree.
+  /// Returns all objects with the value of a key, if it is not null.
   private func pairs(_ key: String) throws -> [String] {
     var found: [String] = []
     for entity in fixture.model.schema.entities where entity.indexOfKey(key) != nil {
@@ -130,7 +130,7 @@ struct RelationshipTests {
       try fixture.create("Worker/9", text)
       #expect(try fixture.value("Worker/9", "mentor") == "\"Worker/9\"")
       #expect(try fixture.value("Worker/9", "pupil") == "\"Worker/9\"")
-      // The same as a replacement of what had others before.
+      // The same as a replacement of an object that had others before.
       try fixture.put("Worker/9", #"{"mentor":"Worker/1","pupil":"Worker/2"}"#)
       try fixture.put("Worker/9", text)
       #expect(try fixture.value("Worker/9", "mentor") == "\"Worker/9\"")
@@ -174,7 +174,7 @@ struct RelationshipTests {
     try fixture.create("Car/1", #"{"plate":"Plate/1"}"#)
     try fixture.create("Plate/2")
     #expect(try fixture.error([.set(try ref("Plate/1"), keyPath: "car", .null)]).code == .nullNotAllowed)
-    // The other way round the car gets another plate, and loses none.
+    // In the other direction the car gets another plate, and does not lose its plate.
     try fixture.set("Plate/2", "car", "\"Car/1\"")
     #expect(try fixture.value("Car/1", "plate") == "\"Plate/2\"")
     #expect(try fixture.value("Plate/1", "car") == "null")

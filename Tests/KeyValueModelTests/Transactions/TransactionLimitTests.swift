@@ -30,7 +30,7 @@ struct TransactionLimitTests {
     return limits
   }
 
-  /// The error of operations under limits; fails where there is none, or where they left a trace.
+  /// Returns the error of operations under limits. Fails if there is none, or if they left a trace.
   private mutating func refusal(_ operations: [Operation], _ limits: TransactionLimits) throws -> ModelError {
     let before = fixture.portrait
     let error = try #require(throws: ModelError.self) {
@@ -107,7 +107,7 @@ struct TransactionLimitTests {
       let budget = TransactionBudget(.unlimited)
       return try ObjectPatch(patch, of: one, record, in: fixture.model.state, budget: budget).steps
     }
-    // A step more for each operation than its path has parts, and one for its value.
+    // Each operation counts a step for each part of its path, one for itself, and one for its value.
     let (first, hundred) = (try cost("/notes/-", 1), try cost("/notes/-", 100))
     #expect(hundred - first == 99 * 4)
     #expect(try cost("/notes/0", 100) > 100 * 50_000 / 16)

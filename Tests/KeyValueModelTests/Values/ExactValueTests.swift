@@ -42,7 +42,7 @@ struct ExactValueTests {
       let operation = Operation.set(try ref("Account/1"), keyPath: key, try json(value))
       #expect(try fixture.error([operation]).code == .invalidValue)
     }
-    // A number is the nearest double all the same, and so is a number within JSON.
+    // A key of type number rounds to the nearest double, and so does a number in a JSON value.
     try fixture.patch("Account/1", #"{"rate":\#(text),"K":{"a":[\#(text)]}}"#)
     let double = try #require(Double(text))
     #expect(try fixture.value("Account/1", "rate") == Value.number(double).json)

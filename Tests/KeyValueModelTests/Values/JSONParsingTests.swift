@@ -42,7 +42,7 @@ struct JSONParsingTests {
   func invalid(text: String, offset: Int) throws {
     let error = try #require(throws: JSONError.self) { try json(text) }
     #expect(error.offset == offset, "\(error)")
-    // These two are JSON; no value holds them.
+    // These two are JSON, but no value can hold them.
     #expect(error.isOutOfRange == ["1e309", "-1e400"].contains(text))
   }
 

@@ -51,7 +51,7 @@ struct KeyPathTests {
     #expect(try fixture.value("A/1", "b") == "\"B2/1\"")
     #expect(try fixture.value("A/1", "bx") == "7")
     #expect(try fixture.value("A/1", "b.a.b.a.x") == "1")
-    // Behind a to-one of the parent the subclass's key is not there, on the object itself it is.
+    // After a to-one to the parent, the subclass's key does not exist; on the object itself it does.
     #expect(try fixture.value("B2/1", "z") == "8")
     #expect(throws: ModelError.self) { try fixture.value("A/1", "b.z") }
   }

@@ -3,7 +3,7 @@ import TestKit
 import Testing
 
 @Suite struct ValueOrderTests {
-  /// Values in groups that ascend; those of one group are the same in the order.
+  /// Returns values in ascending groups; the values of one group are equal in the order.
   private func groups() throws -> [[Value]] {
     let reference = try #require(Reference("A/1"))
     return [
@@ -14,7 +14,7 @@ import Testing
       [.number(-1.5)], [.integer(-1), .number(-1)], [.number(-0.5)],
       [.integer(0), .number(0), .number(-0.0)], [.number(.leastNonzeroMagnitude)], [.number(0.5)],
       [.integer(1), .number(1)],
-      // A double has no room for the odd one.
+      // A double cannot represent the odd number.
       [.integer(0x20_0000_0000_0000), .number(0x1p53)], [.integer(0x20_0000_0000_0001)],
       [.integer(0x20_0000_0000_0002), .number(0x1p53 + 2)],
       [.integer(.max)], [.number(0x1p63)], [.number(1e300)],
@@ -31,7 +31,7 @@ import Testing
 
   @Test("it puts kinds one after the other and compares numbers exactly, in every pair")
   func pairs() throws {
-    // The text of an empty object, {}, comes behind those that have members: a quotation mark is less than a brace.
+    // The text of an empty object, {}, comes after those with members: a quotation mark is less than a brace.
     var groups = try groups()
     let empty = groups.remove(at: groups.count - 3)
     groups.append(empty)

@@ -29,7 +29,7 @@ struct AttributeNoticesTests {
       #"create A/3 {"x":0,"y":"a","calm":0}"#)
   }
 
-  /// Whether a commit is told in this way.
+  /// Returns true if observers are notified of a commit of these operations by `AttributeNotices`.
   private func isTold(_ lines: String...) throws -> Bool {
     var model = fixture.model
     return AttributeNotices(of: try model.commit(Transaction(try lines.map(operation))), in: fixture.index) != nil

@@ -105,7 +105,7 @@ struct BracketPriorTests {
         "A/4.b.y prior old=null", "A/4.b.members prior old=null", #"A/4.b.members old=null new=["A/4"]"#,
         "A/4.b.y old=null new=2", "A/4.b.y prior old=2", "A/4.b.y old=2 new=9",
       ])
-    // Of what depended on the key all the while, the prior stands at the willChange.
+    // The prior of observations that depended on the key from the start comes at the willChange.
     #expect(
       try fixture.told("will B/2 y", "set B/2 y 9", "did B/2 y") == ["A/4.b.y prior old=9", "A/4.b.y old=9 new=9"])
   }

@@ -67,7 +67,7 @@ struct BracketTests {
       try fixture.told("will A/1 x", "set A/1 x 2", "set A/1 x 3", "did A/1 x") == [
         "A/1.ccx old=1 new=3", "A/1.calmX old=1 new=3", "A/1.cx old=1 new=3", "A/1.x old=1 new=3",
       ])
-    // The computed key that notifies when changed has not, its prior included.
+    // The computed key that notifies when changed did not change: it sends no change, and no prior.
     fixture.index.remove(ObserverID(1))
     try fixture.observe("A/1.calmX", "A/1.muteX", options: [.old, .new, .prior])
     #expect(try fixture.told("will A/1 x", "set A/1 x 2", "set A/1 x 3", "did A/1 x") == [])
@@ -157,7 +157,7 @@ struct BracketTests {
       try fixture.told(
         "will A/1 x", "set A/1 calm 5", "will A/1 calm", "set A/1 calm 6", "set A/1 x 2", "set A/1 calm 5",
         "did A/1 calm", "did A/1 x") == ["A/1.calm old=1 new=5", "A/1.x old=1 new=2"])
-    // Nor does one remember what another saw that was closed before.
+    // A bracket does not remember the values of another that was closed before.
     #expect(
       try fixture.told(
         "will A/1 x", "set A/1 calm 7", "did A/1 x", "will A/1 calm", "set A/1 calm 5", "set A/1 calm 7",
@@ -173,7 +173,7 @@ struct BracketTests {
     let event = try fixture.apply(
       numbers.map { "will A/\($0) calm" } + numbers.map { "set A/\($0) calm \($0 % 2)" }
         + numbers.reversed().map { "did A/\($0) calm" })[1]
-    // Half of them are set to what they were, and silent.
+    // Half of them are set to their former value, and send nothing.
     let told = (10..<10 + observed).filter { $0 % 2 == 1 }
     let priors = told.map { "A/\($0).calm prior old=0" }
     #expect(event.map(lines) ?? [] == priors + told.reversed().map { "A/\($0).calm old=0 new=1" })
@@ -181,7 +181,7 @@ struct BracketTests {
 
   // MARK: Other inputs meanwhile
 
-  /// An object `S/1` of two inputs, of which several computed keys are made, and a team of two members.
+  /// Makes an object `S/1` with two inputs that several computed keys read, and a team of two members.
   private static func inputs() throws -> Fixture {
     try Fixture(
       """
@@ -224,7 +224,7 @@ struct BracketTests {
         "S/1.b prior old=2", "S/1.b old=2 new=10", "S/1.b prior old=10", "S/1.b old=10 new=20",
         "S/1.twice old=5 new=43", "S/1.sum old=3 new=23",
       ])
-    // Outside it is told at once, as ever.
+    // Outside of the bracket the change is sent at once.
     #expect(
       try fixture.told("will S/1 a", "did S/1 a", "set S/1 b 2").suffix(2) == [
         "S/1.sum old=23 new=5", "S/1.b old=20 new=2",
@@ -253,7 +253,7 @@ struct BracketTests {
       try fixture.told("will S/1 sum", "set S/1 b 3", "set S/1 a 2", "did S/1 sum") == [
         "S/1.twice old=5 new=8", "S/1.sum old=3 new=5",
       ])
-    // The computed key's own bracket inside one around its input: told at both ends.
+    // The computed key's own bracket inside one around its input: changes at both ends.
     #expect(
       try fixture.told("will S/1 a", "will S/1 sum", "set S/1 b 4", "did S/1 sum", "set S/1 b 5", "did S/1 a") == [
         "S/1.twice old=8 new=10", "S/1.sum old=5 new=6", "S/1.twice old=10 new=12", "S/1.sum old=6 new=7",
@@ -283,7 +283,7 @@ struct BracketTests {
       try fixture.told("will M/1 pay", "set M/2 pay 30", "set M/1 tax 0", #"set M/2 team null"#, "did M/1 pay") == [
         "T/1.total old=27 new=10"
       ])
-    // A sum that no computed key makes is told as it happens, but what a computed key of the member makes is held back.
+    // An observed sum is sent as it changes, but a change of a member's computed key is held back.
     fixture.index.remove(ObserverID(1))
     try fixture.observe("T/1.members.@sum.net", "T/1.members.@sum.tax")
     #expect(
@@ -301,7 +301,7 @@ struct BracketTests {
       try fixture.told("will S/1 a", "set S/1 a 0", "set S/1 b 3", "did S/1 a") == [
         "S/1.calmSum prior old=3", "S/1.calmSum old=3 new=4",
       ])
-    // The bracketed key is as it was, and silent; what another did is told all the same.
+    // The bracketed key did not change, and sends nothing; the change of the other key is still sent.
     #expect(
       try fixture.told("will S/1 calmA", "set S/1 b 3", "did S/1 calmA") == [
         "S/1.calmSum prior old=4", "S/1.calmSum old=4 new=4",

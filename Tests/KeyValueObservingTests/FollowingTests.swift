@@ -12,7 +12,7 @@ struct FollowingTests {
       Member: {keys: {points: {type: integer, default: 0}, team: {toOne: Team, inverse: members}}}
     """
 
-  /// A commit of one of the kinds that can change a sum.
+  /// Makes an operation of one of the kinds that can change a sum.
   private static func change(_ random: inout SplitMix64) -> String {
     let member = "Member/\(Int.random(in: 0..<30, using: &random))"
     return switch Int.random(in: 0..<4, using: &random) {

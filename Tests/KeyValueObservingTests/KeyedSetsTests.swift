@@ -14,7 +14,7 @@ struct KeyedSetsTests {
     }
     var sets = KeyedSets<Int>()
     var oracle: [ObservedKey: Set<Int>] = [:]
-    // Few keys, then many, then fewer until there is none.
+    // Few keys, then many, then fewer until none is left.
     for step in 0..<20_000 {
       let isGrowing = (step / 4_000).isMultiple(of: 2)
       let key = keys[Int.random(in: 0..<(isGrowing ? 400 : 100), using: &random)]
@@ -140,7 +140,7 @@ struct UndoLogTests {
     var model = Model(schema: try Schema(yaml: "entities: {A: {keys: {x: {type: integer}}}}"))
     let objects = try (1...5).map { try ref("A/\($0)") }
     var log = UndoLog()
-    // What each object was before each write, naïvely.
+    // The state before each commit, for a naive search.
     var states: [ModelState] = []
     for number in 0..<200 {
       let object = objects.randomElement(using: &random) ?? objects[0]

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The difference between two moments of a collection")
 struct MemberDifferenceTests {
-  /// The difference, found by looking at every member: kind, places, and the members that went and came.
+  /// Returns the difference, found by comparing every member: kind, indexes, removed and inserted members.
   static func expected(_ then: [Value], _ now: [Value], isOrdered: Bool) -> String? {
     let (removed, inserted) = (then.filter { !now.contains($0) }, now.filter { !then.contains($0) })
     guard isOrdered else {
@@ -42,7 +42,7 @@ struct MemberDifferenceTests {
       let size = Int.random(in: 0..<(round.isMultiple(of: 10) ? 200 : 12), using: &random)
       let then = MemberList((0..<size).map { .integer(Int64($0)) }.shuffled(using: &random), isOrdered: isOrdered)
       var now = then
-      // Some that nothing became of.
+      // Some members that are touched but do not change.
       var touched = Set(then.filter { _ in Int.random(in: 0..<5, using: &random) == 0 })
       let way = Int.random(in: 0..<4, using: &random)
       for _ in 0..<Int.random(in: 0..<6, using: &random) {
@@ -51,7 +51,7 @@ struct MemberDifferenceTests {
           let index = Int.random(in: now.indices, using: &random)
           let member = now.remove(at: index)
           touched.insert(member)
-          // Put another in its place, or itself into another's.
+          // Puts another in its place, or itself in another's.
           if way == 3, isOrdered {
             let isMove = Int.random(in: 0..<3, using: &random) == 0
             let new = isMove ? member : .integer(Int64.random(in: 0..<300, using: &random))

@@ -25,7 +25,7 @@ struct ObservationBudgetTests {
     _ = try fixture.apply((0..<20).map { "create Team/\($0) {\"name\":\"t\",\"members\":\(all)}" })
   }
 
-  /// Renames a member; gives the events by observer, the number of evaluations, and the steps that were spent.
+  /// Renames a member. Returns the events by observer, the number of evaluations, and the steps that were spent.
   private mutating func rename(
     _ member: Int, to name: String, budget: ObservationBudget = ObservationBudget()
   ) throws -> (events: [UInt64: ObserverEvent], evaluations: Int, steps: Int) {

@@ -139,7 +139,7 @@ struct ObservingRulesTests {
     try fixture.observe("Sub/1.cx")
     #expect(try fixture.told("set Sub/1 calm 3") == ["Sub/1.cx old=null new=3"])
     #expect(try fixture.told("set Sub/1 x 4") == ["Sub/1.cx old=3 new=3"])
-    // Also behind a to-one of its parent.
+    // After a to-one to its parent too.
     try fixture.observe("A/1.selfX", observer: 2)
     _ = try fixture.apply(["set A/1 self \"Sub/1\""])
     #expect(try fixture.apply(["set Sub/1 calm 5"])[2].map(lines) == ["A/1.selfX old=3 new=5"])

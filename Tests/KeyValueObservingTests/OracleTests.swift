@@ -20,9 +20,9 @@ struct OracleTests {
     var trail: [String] = []
     var lastSeen: [String: Value] = [:]
     var nextWatch = 0
-    /// Where the budgets come from: not from the traffic, which stays what the seed made it.
+    /// The generator of the budgets. It is apart from that of the traffic, which the seed alone determines.
     var budgets: SplitMix64
-    /// An index that was copied at some revision, and what it has been told since, commit by commit.
+    /// An index that was copied at some revision, and its events since then, commit by commit.
     var fork: (start: ObserverIndex, live: ObserverIndex, revision: Int, lines: [String])?
 
     init(seed: UInt64, modes: [String]) throws {
@@ -112,7 +112,8 @@ extension OracleTests.Race {
     }
   }
 
-  /// With a budget, an observer is told the same, or of its lost objects only; and the index is the same afterwards.
+  /// Checks that with a budget an observer receives the same event, or only its lost objects, and that the index stays
+  /// consistent.
   private mutating func compare(
     _ commit: Commit, _ events: [UInt64: ObserverEvent], toldWithinBudgetBy index: inout ObserverIndex
   ) throws {
@@ -143,7 +144,8 @@ extension OracleTests.Race {
     "\(event.revision) \(event.observer.rawValue) \(lines(event))"
   }
 
-  /// For an observer that wants old and new: each old is the new before it, and folding the changes gives the value.
+  /// Checks, for observers with old and new values, that each old value is the new one before it, and that folding the
+  /// changes gives the value.
   private mutating func follow(_ event: ObserverEvent) throws {
     guard !hasManualKeys else { return }
     for change in event.changes where change.observation.options.isSuperset(of: [.old, .new]) {

@@ -29,7 +29,7 @@ struct PendingChangesTests {
       #"create A/2 {"x":7,"list":[11,12,13,14,15]}"#)
   }
 
-  /// Observes these paths of A/1, and stops looking.
+  /// Observes these paths of A/1, and begins to collect pending changes.
   private mutating func hide(_ paths: String..., options: ObservingOptions = [.old, .new]) throws {
     observations = try paths.map { try fixture.observation("A/1", $0, options) }
     fixture.index.add(observations, of: ObserverID(1), in: fixture.model.state)
@@ -105,7 +105,7 @@ struct PendingChangesTests {
     (["replace A/1 list [9] @1", "replace A/1 list [8] @4"], "replacement at 1,4 old=[2,5] new=[9,8]"),
     (["remove A/1 list @0", "insert A/1 list [6] @0"], "replacement at 0 old=[1] new=[6]"),
     (["remove A/1 list @0", "insert A/1 list [6] @1"], "replacement at 0,1 old=[1,2] new=[2,6]"),
-    // One place more would name as many members as there are.
+    // With one more index the change would name as many members as the list has.
     (["remove A/1 list @0", "insert A/1 list [6] @2"], "old=[1,2,3,4,5] new=[2,3,6,4,5]"),
     (["remove A/1 list @0,1,2"], "old=[1,2,3,4,5] new=[4,5]"),
     (["remove A/1 list @0", "insert A/1 list [1,6]"], "old=[1,2,3,4,5] new=[2,3,4,5,1,6]"),
@@ -249,7 +249,7 @@ struct CoalescingTests {
       }
       kinds.merge(race.kinds, uniquingKeysWith: +)
     }
-    // It would be easy to agree on settings only.
+    // Agreement on settings only would prove little.
     #expect(kinds.count == 4, "KEYWAY_TEST_SEED=\(seed): \(kinds)")
   }
 }

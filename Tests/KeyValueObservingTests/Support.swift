@@ -2,15 +2,15 @@ import KeyValueModel
 import KeyValueObserving
 import Testing
 
-/// The reference that `text` names.
+/// Returns the reference that `text` names.
 func ref(_ text: String) throws -> Reference {
   try #require(Reference(text), "\(text) is no reference")
 }
 
-/// An operation as a line: `set A/1 x 5`, `put A/1 {…}`, `create`, `patch`, `delete A/1`, `will A/1 x`, `did A/1 x`;
-/// for collections `insert A/1 list [2,3] @0,2`, where the places may be missing, `remove A/1 list [2]`, `remove A/1
-/// list @0`, `replace A/1 list [2] @0`, and `union`, `minus`, `intersect` or `assign A/1 list [2]`. A member that is an
-/// object with `@ref` is made in place.
+/// Parses an operation from a line: `set A/1 x 5`, `put A/1 {…}`, `create`, `patch`, `delete A/1`, `will A/1 x`, `did
+/// A/1 x`; for collections `insert A/1 list [2,3] @0,2`, where the indexes may be missing, `remove A/1 list [2]`,
+/// `remove A/1 list @0`, `replace A/1 list [2] @0`, and `union`, `minus`, `intersect` or `assign A/1 list [2]`. A
+/// member that is an object with `@ref` is created in place.
 func operation(_ line: String) throws -> KeyValueModel.Operation {
   let parts = line.split(separator: " ", maxSplits: 3).map(String.init)
   let object = try ref(parts[1])
@@ -58,7 +58,7 @@ private func newMember(_ value: Value) throws -> NewMember {
 
 struct UnknownOperation: Error {}
 
-/// A change as a line: `A/1.x old=1 new=2`, with `insertion at 0,2`, `prior` and what else it has.
+/// Returns a change as a line: `A/1.x old=1 new=2`, with `insertion at 0,2`, `prior` and its other properties.
 func line(_ change: Change) -> String {
   var text = "\(change.observation.object).\(change.observation.keyPath.text)"
   if let cell = change.cell { text = "[\(cell)] " + text }
@@ -72,12 +72,12 @@ func line(_ change: Change) -> String {
   return text
 }
 
-/// What an event says, one line a thing.
+/// Returns the changes and lost objects of an event as lines.
 func lines(_ event: ObserverEvent) -> [String] {
   event.changes.map(line) + event.gone.map { ($0.cell.map { "[\($0)] " } ?? "") + "gone \($0.object)" }
 }
 
-/// A model with observers, and the shorthand that tests want.
+/// A model with observers, and shorthands for tests.
 struct Fixture {
   var model: Model
   var index = ObserverIndex()
@@ -88,7 +88,7 @@ struct Fixture {
     for line in lines { _ = try apply([line]) }
   }
 
-  /// Commits the operations together; gives the events by observer.
+  /// Commits the operations together. Returns the events by observer.
   mutating func apply(_ lines: [String], changesPerObserver: Int = .max) throws -> [UInt64: ObserverEvent] {
     let commit = try model.commit(Transaction(try lines.map(operation), writer: "w"))
     commits.append(commit)
@@ -102,7 +102,7 @@ struct Fixture {
     return events
   }
 
-  /// Commits the operations together; gives what observer 1 is told.
+  /// Commits the operations together. Returns the event of observer 1 as lines.
   mutating func told(_ operations: String...) throws -> [String] {
     try apply(operations)[1].map(lines) ?? []
   }
@@ -116,7 +116,7 @@ struct Fixture {
     return Observation(object: reference, keyPath: keyPath, options: options, context: context)
   }
 
-  /// Observes `A/1.x` and the like, all with the same options, as one registration.
+  /// Observes targets such as `A/1.x`, all with the same options, as one registration.
   mutating func observe(
     _ targets: String..., options: ObservingOptions = [.old, .new], observer: UInt64 = 1, cell: String? = nil
   ) throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import KeyValueModel
 
 @Suite struct ObjectRecordTests {
-  /// Schemas of objects that do not store the last revision of one key apart, and of objects that do.
+  /// Schemas of objects that do not store the last revision of some keys apart, and of objects that do.
   private static let schemas = [
     "entities: {Item: {keys: {a: {type: json}, b: {type: json}, c: {type: json}, d: {type: json}}}}",
     """

@@ -1,4 +1,4 @@
-/// A schema with a collection of each sort.
+/// A schema with a collection of each kind.
 enum CollectionSchema {
   static let yaml = """
     entities:

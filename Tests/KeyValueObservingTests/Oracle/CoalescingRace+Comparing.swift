@@ -1,9 +1,10 @@
 import KeyValueModel
 import KeyValueObserving
 
-/// What is told in the end.
+/// Checks of the coalesced changes.
 extension CoalescingRace {
-  /// Whoever asks for old and new is told how each value that was touched became what it is.
+  /// Checks that an observer with old and new values gets one change for each touched value, which leads to its present
+  /// value.
   mutating func compare(
     _ told: [Change], _ observations: [Observation], _ courses: [String: Course]
   ) throws {
@@ -32,7 +33,7 @@ extension CoalescingRace {
     try agree(expected == Self.text(change), "\(place), expected \(expected ?? "a setting")")
   }
 
-  /// Options choose what is told of a change, and do not shape it.
+  /// Checks that options only select parts of a change, and do not alter it.
   func compare(_ told: [Change], _ asked: [Change]) throws {
     try agree(told.count == asked.count, "\(told.map(line)), and with options \(asked.map(line))")
     for (full, change) in zip(told, asked) {
@@ -45,8 +46,8 @@ extension CoalescingRace {
     }
   }
 
-  /// How the difference is to be told, nil where the whole value is: members are not followed through keys that may
-  /// change in silence.
+  /// The expected difference, or nil if the change must be a setting of the whole value: members are not followed
+  /// through keys that may change silently.
   private func difference(_ course: Course, of object: String, _ now: Value) -> String? {
     var owner = object
     for name in course.path.dropLast() {

@@ -2,7 +2,7 @@ import KeyValueModel
 import KeyValueObserving
 
 extension CoalescingRace {
-  /// Commits a random transaction, which may be refused; gives what the observers are told.
+  /// Commits a random transaction, which may be refused. Returns the events of the observers.
   mutating func commit(around focus: (object: Reference, key: String)? = nil) throws
     -> [ObserverID: ObserverEvent]
   {
@@ -13,7 +13,7 @@ extension CoalescingRace {
     return try commit(operations)
   }
 
-  /// Any operation on a collection, but mostly one that touches a single member.
+  /// Makes an operation on a collection, in most cases one that touches a single member.
   private mutating func operation(on focus: (object: Reference, key: String)) -> KeyValueModel.Operation {
     let (object, name) = focus
     guard case .toMany(let sort, let isOrdered, _, _) = oracle.world.key(object.text, name)?.kind,
@@ -45,13 +45,14 @@ extension CoalescingRace {
     return events
   }
 
-  /// Random key paths, every other without operator; those first that lead to a collection and to nothing else.
+  /// Makes random key paths, about half of them without operator. The paths that lead to a collection and continue no
+  /// further come first.
   mutating func paths(of object: String) -> [[String]] {
     var paths = (0..<Int.random(in: 1...5, using: &traffic.random)).map { _ in
       let path = schema.randomPath(OracleWorld.entity(object), upTo: 4, &traffic.random)
       return Bool.random(using: &traffic.random) ? path : Array(path.prefix { !$0.hasPrefix("@") })
     }
-    // One of the long ones, directly or by way of another object.
+    // One of the long collections, directly or through another object.
     let ways = schema.keys(OracleWorld.entity(object)).map { [$0.name] } + [[]]
     let long = ways.map { $0 + [Bool.random(using: &traffic.random) ? "row" : "bag"] }
       .filter { collection(at: $0, of: object) != nil }
@@ -60,7 +61,7 @@ extension CoalescingRace {
     return zip(paths, isToMany).filter(\.1).map(\.0) + zip(paths, isToMany).filter { !$0.1 }.map(\.0)
   }
 
-  /// The collection that a path leads to, of the object whose it is.
+  /// Returns the collection that a path leads to: its object and key.
   private func collection(at path: [String], of object: String) -> (object: Reference, key: String)? {
     var owner = object
     for name in path.dropLast() {
@@ -71,8 +72,8 @@ extension CoalescingRace {
     return Reference(owner).map { ($0, key) }
   }
 
-  /// Fills the collection that the first of some paths leads to, mostly, and gives it: what happens then happens mostly
-  /// to this one.
+  /// Returns the collection that the first path leads to, after filling it; in some cases nil. Most of the later
+  /// operations change this collection.
   mutating func focus(_ paths: [[String]], of object: String) throws -> (object: Reference, key: String)? {
     guard let path = paths.first, let focus = collection(at: path, of: object),
       Int.random(in: 0..<4, using: &traffic.random) > 0

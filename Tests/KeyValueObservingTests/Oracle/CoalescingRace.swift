@@ -2,15 +2,15 @@ import KeyValueModel
 import KeyValueObserving
 import TestKit
 
-/// Random traffic, of which one observer of an object is told commit by commit, and two others, of the same key paths,
-/// all at once in the end: one of them old and new, the other what its random options ask for.
+/// Random traffic with three observers of the same key paths of an object. One receives its changes commit by commit,
+/// two others coalesced at the end: one of these with old and new values, the other with random options.
 struct CoalescingRace {
-  /// What one run of commits did to one of the key paths.
+  /// The changes of one key path in one run of commits.
   struct Course {
     let path: [String]
-    /// The value in the beginning.
+    /// The value at the beginning.
     let before: Value
-    /// The value that somebody has who applies every change as it is told.
+    /// The value of an observer that applies every change.
     var followed: Value
     var count = 0
     var hasSetting = false
@@ -21,14 +21,14 @@ struct CoalescingRace {
   private static let choosy = ObserverID(3)
 
   let schema: OracleSchema
-  /// Whether something may change in silence: then nobody who is told of the rest can know what there is.
+  /// True if keys may change silently: then an observer cannot derive the values from the changes that it receives.
   let isManual: Bool
   var oracle: Oracle
   var traffic: RandomTraffic
   var model: Model
   var index = ObserverIndex()
   var trail: [String] = []
-  /// How often each kind was told.
+  /// The number of changes of each kind.
   var kinds: [String: Int] = [:]
 
   init(seed: UInt64, modes: [String]) throws {
@@ -41,7 +41,7 @@ struct CoalescingRace {
     for _ in 0..<20 { _ = try commit() }
   }
 
-  /// A random schema with collections that can grow longer than those of three objects.
+  /// Makes a random schema with collections that can grow longer than those of three objects.
   private static func schema(_ modes: [String], _ random: inout SplitMix64) -> OracleSchema {
     var entities = OracleSchema.random(modes: modes, &random).entities
     for isOrdered in [true, false] {
@@ -53,7 +53,7 @@ struct CoalescingRace {
     return schema
   }
 
-  /// A run of commits while nobody looks, and what is told of it.
+  /// Runs commits while the observers are away, and checks the changes that they receive afterwards.
   mutating func run() throws {
     guard let name = oracle.world.objects.keys.sorted().randomElement(using: &traffic.random) else {
       _ = try commit()
@@ -61,7 +61,7 @@ struct CoalescingRace {
     }
     var paths = paths(of: name)
     let focus = try focus(paths, of: name)
-    // What is made room for may be gone.
+    // Filling the collection may have deleted the object.
     guard oracle.world.objects[name] != nil else { return }
     var courses: [String: Course] = [:]
     for path in paths {
@@ -70,7 +70,7 @@ struct CoalescingRace {
     }
     let observed = try observations(courses.values.map(\.path), of: name, [.old, .new])
     index.add(observed, of: Self.watchful, cell: "c", in: model.state)
-    // Some paths are named twice.
+    // A path is sometimes observed twice.
     if let first = paths.first, Int.random(in: 0..<4, using: &traffic.random) == 0 { paths.append(first) }
     let options = ObservingOptions(rawValue: UInt8.random(in: 0..<16, using: &traffic.random))
     var absent: [ObserverID: (observations: [Observation], pending: PendingChanges)] = [:]
@@ -108,7 +108,7 @@ struct CoalescingRace {
     }
   }
 
-  /// Applies a change as it is told.
+  /// Applies a change that the first observer receives.
   private func follow(_ change: Change, _ courses: inout [String: Course]) throws {
     let path = change.observation.keyPath.text
     guard var course = courses[path] else { throw Difference(text: "nobody observes \(line(change))") }

@@ -3,7 +3,7 @@ import KeyValueModel
 @testable import KeyValueObserving
 
 extension ObserverIndex {
-  /// The faults of the index after an operation, compared with what is worked out anew; empty when all is well.
+  /// Returns the faults of the index after an operation, compared with a new computation. Empty if there are none.
   func brokenInvariants(in reader: some ObjectReader) -> [String] {
     var broken: [String] = []
     var links = 0

@@ -1,8 +1,8 @@
 import KeyValueModel
 import KeyValueObserving
 
-/// Which observers must be notified of what: decided by looking at every observation before and after every operation,
-/// and by the rules of the specification, sections 7 and 14. Shares no code with the production modules.
+/// An oracle that determines the expected notifications: it reads every observation before and after every operation,
+/// and applies the rules of the specification, sections 7 and 14. It shares no code with the production modules.
 struct Oracle {
   struct Watch {
     let number: Int
@@ -43,20 +43,21 @@ struct Oracle {
   var watches: [Watch] = []
   var brackets: [Bracket] = []
   var told: [Told] = []
-  /// What an observer saw last before a bracket began to hold something back from it.
+  /// The last value that a watch saw before a bracket began to hold changes back from it, by the number of the watch.
   var seen: [Int: Value] = [:]
-  /// Those of which more was kept back than that a key was set silently.
+  /// The watches from which more than the silent setting of a key was held back.
   var owed: Set<Int> = []
-  /// What the keys held that were set silently since, before they were.
+  /// The former values of the keys that were set silently since, by the number of the watch.
   var silenced: [Int: [Link: Value]] = [:]
-  /// What brackets around other inputs of computed keys keep from a watch, until it is told of something.
+  /// The ways that brackets around other inputs of computed keys hold back from a watch, until it is notified.
   var held: [Int: Set<OracleWays.HeldWay>] = [:]
 
   init(schema: OracleSchema) {
     world = OracleWorld(schema: schema)
   }
 
-  /// What each observer is told, nil where the transaction must fail; then nothing has happened.
+  /// Applies a transaction. Returns the expected notifications of each observer, or nil if the transaction must fail
+  /// and change nothing.
   mutating func commit(_ operations: [KeyValueModel.Operation]) -> [UInt64: [String]]? {
     let start = self
     (told, brackets, seen, held) = ([], [], [:], [:])
@@ -101,7 +102,7 @@ struct Oracle {
     }
   }
 
-  /// What an operation inside brackets keeps from a watch for now.
+  /// Records the changes that an operation inside brackets holds back from a watch.
   private mutating func withhold(_ watch: Watch, _ before: OracleWorld, _ ways: OracleWays) {
     let (number, links) = (watch.number, before.links(watch.object, watch.path))
     let heldWays = links.flatMap { ways.heldWays(to: $0) }
@@ -119,7 +120,7 @@ struct Oracle {
 
   private func value(_ watch: Watch) -> Value { world.read(watch.object, path: watch.path) }
 
-  /// Whether a watch saw last another value, also if what was set silently is left out.
+  /// Returns true if the last value that a watch saw differs from the present one, even without the silent settings.
   private func owes(_ watch: Watch) -> Bool {
     guard owed.contains(watch.number), let seen = seen[watch.number], seen != value(watch) else { return false }
     return world.with(silenced[watch.number] ?? [:]).read(watch.object, path: watch.path) != seen
@@ -164,7 +165,7 @@ struct Oracle {
       let held = (present.held[watch.number] ?? []).filter { $0.bracket == link && ways.isPassable($0, owes: owes) }
         .map { Rank(setting: 0, depth: $0.gates.count) }.min()
       if isCalm, !owes { return held }
-      // What made it depend on the key has told it.
+      // A watch that came to depend on the key inside the bracket was notified by the change that did that.
       guard bracket.dependents.contains(watch.number) || present.owed.contains(watch.number) else { return held }
       let rank = present.world.links(watch.object, watch.path)
         .compactMap { ways.bracketRank($0, owes: owes) }.min()

@@ -2,7 +2,8 @@ import KeyValueModel
 import TestKit
 
 extension OracleSchema {
-  /// A schema of a few entities with keys of all kinds; with `modes` the words that its keys may have as `notifies`.
+  /// Makes a schema of a few entities with keys of all kinds. `modes` are the values of `notifies` that its keys may
+  /// have.
   static func random(modes: [String], _ random: inout SplitMix64) -> OracleSchema {
     var schema = OracleSchema(entities: [Entity(name: "A"), Entity(name: "B"), Entity(name: "C", parent: "A")])
     schema.addAttributes(modes, &random)
@@ -69,7 +70,7 @@ extension OracleSchema {
         notifies: Self.mode(modes, &random))
     }
 
-    // One to many, many to many, with itself, without inverse, and values.
+    // One to many, many to many, its own inverse, without inverse, and values.
     let (parent, child) = (Int.random(in: 0..<3, using: &random), Int.random(in: 0..<3, using: &random))
     entities[parent].ownKeys.append(toMany("kids", child, inverse: "parent"))
     var key = Key(
@@ -99,7 +100,7 @@ extension OracleSchema {
       let path = randomPath(entities[owner].name, upTo: 3, mayCross: true, &random)
       add(Key(name: "c\(number)", kind: .computed(path), notifies: Self.mode(modes, &random)), to: owner)
     }
-    // A subclass that declares a computed key anew.
+    // A subclass that redeclares a computed key.
     for key in entities[0].ownKeys where !key.isStored && Bool.random(using: &random) {
       let path = randomPath("C", upTo: 3, mayCross: true, &random)
       guard sort("C", path: path) == sort("A", key.name) else { continue }
@@ -107,7 +108,7 @@ extension OracleSchema {
     }
   }
 
-  /// Adds a key unless that makes a schema that is refused: a cycle, for instance.
+  /// Adds a key unless the schema would then be invalid: by a cycle, for instance.
   private mutating func add(_ key: Key, to entity: Int) {
     var candidate = self
     candidate.entities[entity].ownKeys.append(key)
@@ -116,7 +117,8 @@ extension OracleSchema {
 
   // MARK: Paths
 
-  /// A path that the schema allows; one that `mayCross` may go on behind a collection, which cannot be observed.
+  /// Makes a path that the schema allows. With `mayCross` it may continue after a collection; such a path cannot be
+  /// observed.
   func randomPath(
     _ entity: String, upTo length: Int, mayCross: Bool = false, _ random: inout SplitMix64
   ) -> [String] {
@@ -124,7 +126,7 @@ extension OracleSchema {
     var current = entity
     for step in 0..<Int.random(in: 1...length, using: &random) {
       let names = keys(current).map(\.name)
-      // Mostly on through objects, while there is a way, and often to a collection.
+      // In most cases continues through objects as long as possible, and often ends at a collection.
       let pool: [String]
       switch Int.random(in: 0..<5, using: &random) {
       case 0 where step < length - 1, 1 where step < length - 1: pool = names.filter { isObject(sort(current, $0)) }
@@ -147,7 +149,7 @@ extension OracleSchema {
     return path
   }
 
-  /// Every other time a computed key, where there is one: what is worked out from what is worked out.
+  /// Picks a name, in half of the cases that of a computed key if there is one: computed keys that read computed keys.
   private static func pickName(_ names: [String], _ random: inout SplitMix64) -> String? {
     let computed = names.filter { $0.hasPrefix("c") }
     return (Bool.random(using: &random) && !computed.isEmpty ? computed : names).randomElement(using: &random)
@@ -156,7 +158,7 @@ extension OracleSchema {
   private func isObject(_ sort: Sort?) -> Bool { if case .object = sort { true } else { false } }
   private func isList(_ sort: Sort?) -> Bool { if case .list = sort { true } else { false } }
 
-  /// An operator with what stands behind it, or nothing.
+  /// Makes an operator with the path after it, or nothing.
   private func randomOperation(_ element: Sort, isStored: Bool, _ random: inout SplitMix64) -> [String] {
     if Int.random(in: 0..<3, using: &random) == 0 { return [] }
     if Int.random(in: 0..<6, using: &random) == 0 { return ["@count"] }
@@ -176,7 +178,7 @@ extension OracleSchema {
     return [operations.randomElement(using: &random) ?? "@unionOfObjects"] + right
   }
 
-  /// A path without operators and without anything behind a collection.
+  /// Makes a path without operators that does not continue after a collection.
   private func simplePath(_ entity: String, _ random: inout SplitMix64) -> [String] {
     let names = keys(entity).map(\.name)
     let numbers = names.filter { [.plain("integer"), .plain("number")].contains(sort(entity, $0)) }

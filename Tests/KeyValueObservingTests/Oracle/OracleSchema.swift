@@ -3,7 +3,7 @@ import TestKit
 
 /// A schema as the oracle knows it: plain lists, from which the YAML for the production code is written.
 struct OracleSchema {
-  /// What a value is.
+  /// The type of a value.
   indirect enum Sort: Equatable {
     case plain(String)
     case object(String)
@@ -44,7 +44,7 @@ struct OracleSchema {
   }
 
   var entities: [Entity]
-  /// By entity and key, once the schema is complete; looking up is most of what the oracle does.
+  /// The keys by entity and name, once the schema is complete. Looking up is most of the oracle's work.
   private var keysByName: [String: [String: Key]] = [:]
   private var keyLists: [String: [Key]] = [:]
   private var pathsByName: [String: [String: [[String]]]] = [:]
@@ -55,7 +55,7 @@ struct OracleSchema {
 
   func entity(_ name: String) -> Entity? { entities.first { $0.name == name } }
 
-  /// All keys, inherited first; one that is declared anew stands where it was.
+  /// Returns all keys, inherited ones first. A redeclared key stays in its place.
   func keys(_ name: String) -> [Key] {
     if let keys = keyLists[name] { return keys }
     guard let entity = entity(name) else { return [] }
@@ -80,7 +80,7 @@ struct OracleSchema {
     }
   }
 
-  /// What a computed key reads, its own path first, then those of its ancestors' declarations.
+  /// Returns the paths that a computed key reads: its own first, then those of its ancestors' declarations.
   func paths(_ entity: String, _ name: String) -> [[String]] {
     if let paths = pathsByName[entity] { return paths[name] ?? [] }
     var paths: [[String]] = []
@@ -100,7 +100,7 @@ struct OracleSchema {
 
   // MARK: What values are
 
-  /// What a key's value is, by the schema alone.
+  /// Returns the type of a key's value, by the schema alone.
   func sort(_ entity: String, _ name: String) -> Sort? {
     switch key(entity, name)?.kind {
     case .attribute(let type, _): .plain(type)
@@ -165,8 +165,8 @@ struct OracleSchema {
     return text
   }
 
-  /// Whether a path comes by a date: one that goes through an expression comes out in UTC. A cycle, which the schema
-  /// under test is to refuse, does too.
+  /// Returns true if a path reads a date, which an expression would convert to UTC. Also true for a cycle, which the
+  /// schema under test has to refuse.
   private func readsDate(_ entity: String, _ path: [String], depth: Int = 0) -> Bool {
     guard depth < 20 else { return true }
     var owner = entity
@@ -183,8 +183,8 @@ struct OracleSchema {
     return false
   }
 
-  /// Every other computed key says in CEL what its path says, where CEL has a word for it: nothing that can be observed
-  /// may depend on which of the two it is.
+  /// Returns a CEL expression that is equivalent to the path of a computed key, for every other key and if CEL can
+  /// express it. No observation may depend on the form.
   private func expression(_ key: Key, _ path: [String], of entity: String) -> String? {
     guard let number = key.name.last?.wholeNumberValue, number.isMultiple(of: 2) else { return nil }
     if readsDate(entity, path) { return nil }
@@ -197,7 +197,7 @@ struct OracleSchema {
     guard let function = ["@sum": "sum", "@avg": "avg", "@min": "min", "@max": "max"][path[position]] else {
       return nil
     }
-    // A null on the way makes a member's value null for a key path, and fails in an expression.
+    // A null on a member's path makes its value null in a key path, but fails in an expression.
     guard member.count == 1, let name = member.first else { return nil }
     return name == "self" ? "\(function)(\(list))" : "\(function)(\(list).map(m, m.\(name)))"
   }

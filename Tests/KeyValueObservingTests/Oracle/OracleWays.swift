@@ -1,6 +1,7 @@
 import KeyValueModel
 
-/// The ways by which an operation, or a bracket, reaches keys: followed one by one, and remembered for one operation.
+/// The ways through computed keys by which an operation, or a bracket, reaches keys: followed one by one, and cached
+/// for one operation.
 final class OracleWays {
   typealias Link = OracleWorld.Link
   typealias Rank = Oracle.Rank
@@ -34,7 +35,8 @@ final class OracleWays {
     self.open = open
   }
 
-  /// An operation is looked at as things stood before it, a bracket as they stand at its ends.
+  /// The world in which keys are followed: for an operation the one before it, for a bracket the one at its beginning
+  /// or end.
   private var world: OracleWorld { bracket == nil ? before ?? after : after }
 
   private func inputs(_ link: Link) -> [Link] {
@@ -43,7 +45,7 @@ final class OracleWays {
 
   // MARK: Operations
 
-  /// How near the first setting is that makes a key notify, nil where none does.
+  /// Returns the rank of the first setting that makes a key notify, or nil if none does.
   func rank(_ link: Link, owes: Bool) -> Rank? {
     guard let key = world.key(link.object, link.key), !open.contains(link) else { return nil }
     guard !key.isStored else {
@@ -57,7 +59,7 @@ final class OracleWays {
     _ link: Link, _ key: OracleSchema.Key, _ owes: Bool, _ inner: (Link) -> Rank?
   ) -> Rank? {
     if key.notifies == "manual" { return nil }
-    // What happens to another input of it is told at the end of the bracket.
+    // Changes of its other inputs are notified at the end of the bracket.
     if bracket == nil, holder(link) != nil { return nil }
     let question = Question(link: link, owes: owes)
     if let known = ranks[question] { return known }
@@ -71,7 +73,7 @@ final class OracleWays {
     before.map { $0.read(link.object, link.key) == after.read(link.object, link.key) } ?? false
   }
 
-  /// The stored keys that a key is worked out from.
+  /// Returns the stored keys that a key is computed from.
   private func storedKeys(_ link: Link) -> Set<Link> {
     guard world.key(link.object, link.key)?.isStored == false else { return [link] }
     if let known = roots[link] { return known }
@@ -84,7 +86,7 @@ final class OracleWays {
     storedKeys(link).contains(Link(object: setting.object, key: setting.key))
   }
 
-  /// Whether an open bracket keeps back what the operation does to a key.
+  /// Returns true if an open bracket holds back the operation's change of a key.
   func holdsBack(_ link: Link) -> Bool {
     guard !open.isEmpty else { return false }
     if let known = held[link] { return known }
@@ -96,7 +98,7 @@ final class OracleWays {
 
   // MARK: Brackets around other inputs
 
-  /// The first opened of the brackets around what a computed key reads.
+  /// Returns the first opened bracket around a key that a computed key reads.
   private func holder(_ link: Link) -> Link? {
     guard !open.isEmpty else { return nil }
     let read = allInputs(link)
@@ -112,13 +114,14 @@ final class OracleWays {
     return found
   }
 
-  /// Whether a key is another, or is worked out from it.
+  /// Returns true if a key is the other, or is computed from it.
   func depends(_ link: Link, on other: Link) -> Bool { link == other || allInputs(link).contains(other) }
 
-  /// Whether a key is that of an open bracket, or is worked out from it.
+  /// Returns true if a key is that of an open bracket, or is computed from it.
   func dependsOnBracket(_ link: Link) -> Bool { open.contains { depends(link, on: $0) } }
 
-  /// The keys that were set silently, outside brackets around them, and that others are worked out from.
+  /// Returns the keys that were set silently, outside of brackets around them, and that the keys in `links` are
+  /// computed from.
   func silentSettings(behind links: [Link]) -> [Link] {
     let silent = after.settings.filter { setting in
       setting.isSilent && world.key(setting.object, setting.key)?.notifies == "manual"
@@ -127,7 +130,7 @@ final class OracleWays {
       .map { Link(object: $0.object, key: $0.key) }.filter { !open.contains($0) }
   }
 
-  /// The ways by which settings would reach a key, but for a bracket around something else that is read on the way.
+  /// Returns the ways by which settings would reach a key without a bracket around another key that is read on the way.
   func heldWays(to link: Link) -> [HeldWay] {
     waysFromSettings(to: link).compactMap { gates in
       let holders = gates.compactMap(holder)
@@ -146,8 +149,8 @@ final class OracleWays {
     }
   }
 
-  /// Whether what was held back on a way is told at the end of the bracket: each computed key on it must be free to say
-  /// so, and those that notify when changed must have changed.
+  /// Returns true if a change held back on a way is notified at the end of the bracket: no computed key on it may be
+  /// manual or in an open bracket, and those that notify when changed must have changed.
   func isPassable(_ way: HeldWay, owes: Bool) -> Bool {
     way.gates.allSatisfy { gate in
       guard !open.contains(gate), let key = world.key(gate.object, gate.key) else { return false }
@@ -155,7 +158,8 @@ final class OracleWays {
     }
   }
 
-  /// What became of the members, for an observation that ends at a collection of which nothing else was touched.
+  /// Returns the change of the members for an observation that ends at a collection, if the operation set nothing else
+  /// that the observation reads.
   func memberChange(_ watch: Oracle.Watch) -> OracleWorld.MemberChange? {
     guard after.settings.contains(where: { $0.change != nil }), let last = watch.path.last else { return nil }
     var owner = watch.object
@@ -171,7 +175,7 @@ final class OracleWays {
 
   // MARK: Brackets
 
-  /// How near the bracket's key is to a key that hears of it.
+  /// Returns the rank of a key that depends on the bracket's key, or nil if it does not notify.
   func bracketRank(_ link: Link, owes: Bool) -> Rank? {
     if link == bracket { return Rank(setting: 0, depth: 0) }
     guard let key = world.key(link.object, link.key), !key.isStored, !open.contains(link) else { return nil }

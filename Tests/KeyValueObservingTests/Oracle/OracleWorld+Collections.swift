@@ -108,7 +108,7 @@ extension OracleWorld {
     values.reduce(into: []) { found, value in if !found.contains(value) { found.append(value) } }
   }
 
-  /// What leaves the members as they were is no operation.
+  /// Changes the members. If they stay as they were, does nothing.
   private mutating func change(
     _ place: (String, String), _ key: OracleSchema.Key, from old: [Value], to new: [Value], _ kind: Moves.Kind,
     removed: [Value]? = nil, inserted: [Value]? = nil
@@ -116,7 +116,7 @@ extension OracleWorld {
     let gone = removed ?? old.filter { !new.contains($0) }
     let come = inserted ?? new.filter { !old.contains($0) }
     guard !gone.isEmpty || !come.isEmpty else { return }
-    // The far sides hear in the order in which the operation names the members.
+    // The inverses are set in the order in which the operation names the members.
     try connect(place.0, key, to: new, kind, removed: unique(gone), inserted: come)
   }
 
@@ -141,7 +141,7 @@ extension OracleWorld {
     return .reference(try reference(value, to: destination))
   }
 
-  /// The members as values, those made that are to be made; and those that were there, as far as they still are.
+  /// Returns the members as values, after creating the new ones, and the former members that still exist.
   private mutating func make(
     _ members: [NewMember], _ key: OracleSchema.Key, _ place: (String, String)
   ) throws -> (values: [Value], old: [Value]) {

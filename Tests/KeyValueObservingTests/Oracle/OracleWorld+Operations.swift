@@ -2,7 +2,7 @@ import KeyValueModel
 import OrderedCollections
 
 extension OracleWorld {
-  /// What `operation` does; its settings are in `settings` afterwards.
+  /// Applies `operation`, and leaves its settings in `settings`.
   mutating func apply(_ operation: KeyValueModel.Operation) throws {
     (settings, made) = ([], [])
     switch operation {
@@ -73,7 +73,7 @@ extension OracleWorld {
       if let value = body[key.name] {
         try assign(object, key.name, value)
       } else if let inverse = inverse(key, of: object), names(body[inverse], object) {
-        // The body says from the other side that the key leads to the object itself.
+        // The body sets the other side, by which the key leads to the object itself.
         let alone = key.isToMany ? Value.array([.string(object)]) : .string(object)
         if read(object, key.name).json != alone.json { try assign(object, key.name, alone) }
       } else if old != filling(key), read(object, key.name) == old {
@@ -82,7 +82,7 @@ extension OracleWorld {
     }
   }
 
-  /// The key on the other side of a relationship, where an object can be on both.
+  /// Returns the key on the other side of a relationship if an object can be on both sides.
   private func inverse(_ key: OracleSchema.Key, of object: String) -> String? {
     switch key.kind {
     case .toOne(let destination, let inverse, _), .toMany(.object(let destination), _, let inverse, _):
@@ -186,7 +186,7 @@ extension OracleWorld {
     for dead in doomed { objects[dead] = nil }
   }
 
-  /// Whoever names the object, in the order of references and keys.
+  /// Removes an object from the relationships of all others, in the order of references and keys.
   private mutating func forget(_ dead: String, besides doomed: [String]) throws {
     for other in objects.keys.sorted() where !doomed.contains(other) {
       for (key, targets) in related(other) where targets.contains(dead) { try release(dead, from: other, key.name) }

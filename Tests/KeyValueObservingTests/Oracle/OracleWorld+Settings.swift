@@ -6,13 +6,13 @@ extension OracleWorld {
     let object: String
     let key: String
     var isSilent: Bool
-    /// What it does to a collection, as it happens.
+    /// The operation's changes of the collection, while it is applied.
     var moves: Moves?
-    /// What became of the members, where it can be said so.
+    /// The change of the members, or nil if the whole value is set.
     var change: MemberChange?
   }
 
-  /// What an operation does to one collection, perhaps at several times.
+  /// The changes of one collection by an operation, which may be several.
   struct Moves {
     let before: [Value]
     var after: [Value]
@@ -32,14 +32,14 @@ extension OracleWorld {
     var new: [Value] = []
   }
 
-  /// What observers are told of: nothing of a collection that is as it was without having been set.
+  /// Completes the settings, and drops those of collections that did not change and were not set as a whole.
   mutating func finishSettings() {
     settings = settings.compactMap { setting in
       guard let moves = setting.moves, let key = key(setting.object, setting.key) else { return setting }
       var finished = setting
       if moves.kinds.allSatisfy({ $0 == .difference }) {
         if moves.before == moves.after { return nil }
-        // One that is made is set as a whole.
+        // A collection of a new object is set as a whole.
         if !made.contains(setting.object) { finished.change = difference(moves, isOrdered: key.isOrdered) }
       } else if moves.kinds.count == 1, case .replacement(let change) = moves.kinds[0] {
         finished.change = change

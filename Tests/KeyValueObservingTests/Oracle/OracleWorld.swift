@@ -1,7 +1,7 @@
 import KeyValueModel
 
-/// Every object of the oracle: dictionaries, copied as a whole to remember them. Collections are plain arrays, and
-/// everything is read anew.
+/// The objects of the oracle: dictionaries, copied as a whole to remember a state. Collections are plain arrays, and
+/// computed keys are evaluated when they are read.
 struct OracleWorld {
   struct Refused: Error {}
 
@@ -11,7 +11,7 @@ struct OracleWorld {
     let key: String
   }
 
-  /// What was read since the last change, so that a test does not take minutes.
+  /// The values that were read since the last change, so that a test does not take minutes.
   private final class Memory {
     var values: [String: [String: Value]] = [:]
   }
@@ -20,9 +20,9 @@ struct OracleWorld {
   var objects: [String: [String: Value]] = [:] {
     didSet { memory = Memory() }
   }
-  /// What the operation under way has set, in order.
+  /// The settings of the current operation, in order.
   var settings: [Setting] = []
-  /// The objects that the operation under way has made.
+  /// The objects that the current operation has created.
   var made: Set<String> = []
   private var memory = Memory()
 
@@ -60,7 +60,7 @@ struct OracleWorld {
       guard let elements = collection.elements else { return .null }
       let values = elements.map { read(member: $0, Array(path[(position + 1)...])) }
       let value = OracleFold.value(of: path[position], over: values)
-      // A sum of numbers is a number, also where there are none.
+      // A sum of numbers is a number, even if there are none.
       if case .integer(let whole) = value, schema.sort(Self.entity(object), path: path) == .plain("number") {
         return .number(Double(whole))
       }
@@ -83,14 +83,14 @@ struct OracleWorld {
     path.isEmpty || path == ["self"] ? member : read(behind: member, path)
   }
 
-  /// The same objects, of which keys hold something else.
+  /// Returns the same objects with other values of some keys.
   func with(_ values: [Link: Value]) -> OracleWorld {
     var world = self
     for (link, value) in values where objects[link.object] != nil { world.objects[link.object]?[link.key] = value }
     return world
   }
 
-  /// The keys that a path touches by itself: also those of every member that it is worked out from.
+  /// Returns the keys that a path reads directly, including those of every member that it is computed from.
   func links(_ object: String, _ path: [String]) -> [Link] {
     guard let name = path.first else { return [] }
     var rest = Array(path.dropFirst())
@@ -108,9 +108,9 @@ struct OracleWorld {
   }
 }
 
-/// The collection operators, over the members' values.
+/// The collection operators, applied to the members' values.
 enum OracleFold {
-  /// Moments that the dates of the tests name.
+  /// The order of the moments that the tests' dates name.
   static let dates: [(text: String, moment: Int)] = [
     ("2010-03-01T09:30:00+02:00", 1), ("2010-03-01T07:30:00Z", 1), ("2010-03-01T08:00:00Z", 2),
     ("2010-03-01T00:00:00-09:00", 3), ("2010-03-01", 0),
@@ -141,7 +141,7 @@ enum OracleFold {
     values.reduce(into: []) { found, value in if !found.contains(value) { found.append(value) } }
   }
 
-  /// The tests' fractions are binary ones, which add up exactly.
+  /// Returns the sum. The tests' fractions are binary, and their sums exact.
   private static func sum(_ values: [Value]) -> Value {
     var (whole, total) = (true, 0.0)
     for value in values {
@@ -159,7 +159,7 @@ enum OracleFold {
     }
   }
 
-  /// By number, by moment or by bytes; what is the same in that, by bytes.
+  /// Orders by number, by moment or by bytes, and equal values by bytes.
   private static func precedes(_ left: Value, _ right: Value) -> Bool {
     if let left = double(left), let right = double(right) { return left < right }
     if let leftMoment = moment(left), let rightMoment = moment(right), leftMoment != rightMoment {
@@ -173,7 +173,7 @@ enum OracleFold {
     return dates.first { $0.text == text }?.moment
   }
 
-  /// The order of an unordered collection.
+  /// Returns values in the order of an unordered collection.
   static func sorted(_ values: [Value]) -> [Value] {
     values.sorted { left, right in
       if let left = double(left), let right = double(right) { return left < right }

@@ -3,8 +3,8 @@ import KeyValueModel
 @testable import KeyValueObserving
 
 extension OracleTests.Race {
-  /// Tells everything since the fork anew, in other portions and to an index that begins in the past: which must give
-  /// the same; and ends all observations.
+  /// Replays all commits since the fork, in other portions and to an index that begins in the past, and expects the
+  /// same events. Then ends all observations.
   mutating func finish() throws {
     if let fork {
       let commits = commits[fork.revision...]
@@ -34,7 +34,7 @@ extension OracleTests.Race {
     try agree(broken.isEmpty, "replaying \(manner) leaves \(broken)")
   }
 
-  /// Each observer alone, of whose replay the commits are left out that do not concern it.
+  /// Replays for each observer alone, without the commits that do not concern it.
   private func replayAlone(_ start: ObserverIndex, _ lines: [String], _ commits: ArraySlice<Commit>) throws {
     let past = PastState(before: commits, of: model.state)
     for observer in 1...3 as ClosedRange<UInt64> {
@@ -52,7 +52,7 @@ extension OracleTests.Race {
     }
   }
 
-  /// An index of the same observations, or of those of one observer, registered anew.
+  /// Returns a new index of the same observations, or of those of one observer.
   private func fresh(_ index: ObserverIndex, of observer: UInt64? = nil, in past: PastState) -> ObserverIndex {
     var fresh = ObserverIndex()
     var group: [ObserverIndex.Tracked] = []

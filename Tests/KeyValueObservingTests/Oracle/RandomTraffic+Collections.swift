@@ -2,7 +2,7 @@ import KeyValueModel
 import TestKit
 
 extension RandomTraffic {
-  /// An operation on a collection; most of them fit what is there.
+  /// Makes an operation on a collection. Most of them fit the present members.
   mutating func collectionOperation(
     _ object: Reference, path: [String], _ world: OracleWorld
   ) -> KeyValueModel.Operation {
@@ -24,7 +24,7 @@ extension RandomTraffic {
     case 5 where isOrdered, 6 where isOrdered:
       let places = places(Int.random(in: 1..<3, using: &random), upTo: present.count)
       var members = members(member, present, world)
-      // A member may be put in its own place, or in that of another that is replaced.
+      // A member may replace itself, or another member that is removed.
       if let place = places.first, present.indices.contains(place), Int.random(in: 0..<4, using: &random) == 0 {
         members = [.value(plain(present[place]))]
       }
@@ -44,13 +44,13 @@ extension RandomTraffic {
     }
   }
 
-  /// As a client writes it.
+  /// Returns a value as a client writes it.
   private func plain(_ value: Value) -> Value {
     if case .reference(let reference) = value { return .string(reference.text) }
     return value
   }
 
-  /// Members that are not there yet, mostly; some are made in place.
+  /// Makes members, most of which are not in the collection yet. Some are created in place.
   private mutating func members(
     _ sort: OracleSchema.Sort, _ present: [Value], _ world: OracleWorld
   ) -> [NewMember] {

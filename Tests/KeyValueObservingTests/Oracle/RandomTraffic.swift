@@ -5,7 +5,7 @@ import TestKit
 struct RandomTraffic {
   let schema: OracleSchema
   var random: SplitMix64
-  /// How many objects of an entity there may be.
+  /// The maximum number of objects of an entity.
   let idCount: Int
 
   init(schema: OracleSchema, random: SplitMix64, idCount: Int = 3) {
@@ -20,7 +20,7 @@ struct RandomTraffic {
     names(["A", "A", "B", "C"].randomElement(using: &random) ?? "A").randomElement(using: &random) ?? "A/1"
   }
 
-  /// The operations of one transaction, brackets mostly balanced.
+  /// Makes the operations of one transaction. In most cases its brackets are balanced.
   mutating func transaction(_ world: OracleWorld) -> [KeyValueModel.Operation] {
     if Int.random(in: 0..<12, using: &random) == 0 { return emptyBracket(world) }
     var operations: [KeyValueModel.Operation] = []
@@ -29,7 +29,7 @@ struct RandomTraffic {
     for _ in 0..<count {
       guard count > 1, Int.random(in: 0..<3, using: &random) == 0 else {
         operations.append(operation(world))
-        // What is deleted is often made again at once.
+        // A deleted object is often created again at once.
         if count > 1, case .delete(let object)? = operations.last, Bool.random(using: &random) {
           operations.append(.put(object, body(object.text, world)))
         }
@@ -39,7 +39,7 @@ struct RandomTraffic {
         let (object, key) = open.remove(at: Int.random(in: open.indices, using: &random))
         operations.append(.didChange(object, key: key))
       } else if let object = Reference(existing(world)) {
-        // Often around what is set next.
+        // Often around the key that is set next.
         let key = schema.keys(object.entity).randomElement(using: &random)?.name ?? "n00"
         operations.append(.willChange(object, key: key))
         open.append((object, key))
@@ -56,7 +56,7 @@ struct RandomTraffic {
     return operations
   }
 
-  /// A bracket, around another bracket or around nothing, and no write.
+  /// Makes a bracket around another bracket, or around nothing, without a write.
   private mutating func emptyBracket(_ world: OracleWorld) -> [KeyValueModel.Operation] {
     var operations: [KeyValueModel.Operation] = []
     for _ in 0..<Int.random(in: 1...2, using: &random) {
@@ -74,7 +74,7 @@ struct RandomTraffic {
   private mutating func operation(_ world: OracleWorld) -> KeyValueModel.Operation {
     let text = Int.random(in: 0..<12, using: &random) == 0 ? object() : existing(world)
     guard let reference = Reference(text) else { preconditionFailure("\(text) is no reference") }
-    // Mostly there are some objects to work with.
+    // In most cases there should be some objects to work with.
     let free = ["A", "B", "C"].flatMap(names).filter { world.objects[$0] == nil }
     if Int.random(in: 0..<16, using: &random) < free.count, Bool.random(using: &random),
       let name = free.randomElement(using: &random), let reference = Reference(name)
@@ -88,7 +88,7 @@ struct RandomTraffic {
     case 4..<8: return .patch(reference, body(text, world, rarely: true))
     case 8..<28:
       var path = [schema.keys(reference.entity).filter(\.isToMany).randomElement(using: &random)?.name ?? "peers"]
-      // Sometimes by way of another object.
+      // Sometimes through another object.
       if Int.random(in: 0..<6, using: &random) == 0 { path = schema.randomPath(reference.entity, upTo: 3, &random) }
       return collectionOperation(reference, path: path, world)
     default:
@@ -105,7 +105,7 @@ struct RandomTraffic {
 
   // MARK: Values
 
-  /// A value that suits a stored key, nil for a computed one.
+  /// Makes a value that suits a stored key; nil for a computed one.
   mutating func value(_ object: String, _ key: String, _ world: OracleWorld) -> Value? {
     switch world.key(object, key)?.kind {
     case .attribute(let type, _): return Int.random(in: 0..<4, using: &random) == 0 ? .null : plain(type)
@@ -116,7 +116,7 @@ struct RandomTraffic {
       var members: [Value] = []
       for _ in 0..<Int.random(in: 0..<(member == .plain("integer") ? 14 : 5), using: &random) {
         guard let value = self.member(member, world) else { continue }
-        // Ordered ones refuse a member that is there twice.
+        // Ordered collections refuse duplicate members.
         if !isOrdered || !members.contains(value) || Int.random(in: 0..<40, using: &random) == 0 {
           members.append(value)
         }

@@ -1,7 +1,7 @@
 @testable import KeyValueModel
 @testable import KeyValueObserving
 
-/// What must hold of a state and of an index whatever happened: compared with what is worked out from the objects.
+/// Invariants of a state and of an index, checked against a computation from the objects.
 enum StateInvariants {
   static func broken(in state: ModelState, _ world: OracleWorld) -> [String] {
     brokenInverses(in: world) + brokenReferrers(in: state) + brokenIndexes(in: state)
@@ -25,7 +25,8 @@ enum StateInvariants {
     (value.elements ?? [value]).compactMap { if case .reference(let reference) = $0 { reference.text } else { nil } }
   }
 
-  /// Who names an object without its knowing must be found, and nobody else.
+  /// Returns the faults of the referrers: each object that names another without an inverse must be found, and no
+  /// other.
   private static func brokenReferrers(in state: ModelState) -> [String] {
     var expected: [Reference: Set<Referrers.Referrer>] = [:]
     let all = Set(state.schema.entities.flatMap { state.references(of: $0) })
@@ -68,7 +69,7 @@ enum StateInvariants {
     return moment(left) == moment(right)
   }
 
-  /// The names of what is not empty in an index in which nothing is registered.
+  /// Returns the names of the properties that are not empty in an index without observations.
   static func leftovers(in index: ObserverIndex) -> [String] {
     leftovers(of: index, "index")
   }
@@ -79,12 +80,12 @@ enum StateInvariants {
   }
 }
 
-/// What a client does with the changes that it is told.
+/// A client's application of the changes that it receives.
 enum Folding {
   static func apply(_ change: Change, to value: Value) throws -> [Value] {
     guard let list = value.elements else { throw Difference(text: "\(line(change)) is about \(value.json)") }
     let (old, new) = (change.old?.elements ?? [], change.new?.elements ?? [])
-    // A prior says what is going to go, and changes nothing.
+    // A prior announces the old values, and changes nothing.
     let indexes = change.indexes
     if let indexes { try agree(indexes == Array(Set(indexes)).sorted(), "\(line(change)): places out of order") }
     var result = list

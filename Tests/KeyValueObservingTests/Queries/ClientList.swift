@@ -2,7 +2,7 @@ import KeyValueModel
 
 @testable import KeyValueObserving
 
-/// The list that a client keeps, which knows nothing but the first results and what it was told since.
+/// The list of a client, which knows only the first result and the events since then.
 struct ClientList {
   struct Row: Equatable {
     let reference: Reference
@@ -10,7 +10,7 @@ struct ClientList {
   }
 
   struct Section: Equatable {
-    /// The JSON of its name; nil where there are no sections: then there is one of these.
+    /// The JSON of its name, or nil if the query has no sections; then the list has one of these.
     let name: String?
     var rows: [Row] = []
     var aggregates: [Value] = []
@@ -41,7 +41,7 @@ struct ClientList {
         uniqueKeysWithValues: zip(query.columns(of: row.entity).map { $0.name(in: row.entity) }, row.shown)))
   }
 
-  /// Whether it shows what a fetch shows.
+  /// Returns true if it shows the same as a fetch.
   func shows(_ list: NaiveList) -> Bool {
     let names = list.query.words.section == nil ? [nil] : list.sections.map { Optional($0.name) }
     return sections.map(\.name) == names
@@ -49,7 +49,7 @@ struct ClientList {
       && total == list.total && sections.map(\.aggregates) == list.aggregates
   }
 
-  /// Applies a content of a query, literally as the specification says.
+  /// Applies a content of a query exactly as the specification says.
   mutating func apply(_ content: QueryContent, of query: Query) throws {
     let updated = try content.changes.filter { $0.kind == .update }.map { try row(at: $0.index, named: $0.object) }
     try agree(Set(updated.map(\.reference)).count == updated.count, "a row is updated twice")

@@ -2,7 +2,7 @@ import KeyValueModel
 
 @testable import KeyValueObserving
 
-/// Whether a content says what became of one list, no more and no less, in as few moves as can be.
+/// Checks that a content describes the change of one list exactly, with the fewest possible moves.
 struct ContentCheck {
   let before: NaiveList
   let after: NaiveList
@@ -21,7 +21,8 @@ struct ContentCheck {
     presentRows = Dictionary(uniqueKeysWithValues: after.rows.map { ($0.reference, $0) })
   }
 
-  /// The objects in `state` after; `isNew` tells which of them were made since before.
+  /// Checks a content. `state` has the objects of the list afterwards; `isNew` returns true for those created since the
+  /// list before.
   func check(_ content: QueryContent, in state: ModelState, isNew: (Reference) -> Bool) throws {
     try agree(!content.isEmpty, "it says nothing")
     try agree(content.count == after.rows.count, "it counts \(content.count) rows")
@@ -78,7 +79,8 @@ struct ContentCheck {
     try agree(change.objectRevision == revision, "\(line(change)): another revision")
   }
 
-  /// Those that do not move are a longest common subsequence that contains all rows whose place has not changed.
+  /// Checks that the rows that do not move are a longest common subsequence that contains all rows whose place has not
+  /// changed.
   private func checkMoves(_ moved: Set<Reference>) throws {
     let stay = before.rows.filter { presentRows[$0.reference] != nil }
     let ranks = Dictionary(uniqueKeysWithValues: after.rows.enumerated().map { ($1.reference, $0) })
@@ -100,7 +102,8 @@ struct ContentCheck {
     try agree(weight == best.max() ?? 0, "fewer moves would do: \(moved.map(\.text).sorted())")
   }
 
-  /// Deletions by their places before; then moves, insertions and updates, each by their places after.
+  /// Checks the order: deletions by their former indexes, then moves, insertions and updates, each by their new
+  /// indexes.
   private func checkOrder(_ content: QueryContent) throws {
     let formerRanks = Dictionary(uniqueKeysWithValues: before.rows.enumerated().map { ($1.reference, $0) })
     let presentRanks = Dictionary(uniqueKeysWithValues: after.rows.enumerated().map { ($1.reference, $0) })

@@ -2,19 +2,19 @@ import KeyValueModel
 
 @testable import KeyValueObserving
 
-/// What a live query is to show, found by looking at every object: shares nothing with the code under test but the
-/// evaluation of the filter and of key paths.
+/// The expected result of a live query, found by evaluating every object. It shares only the evaluation of the filter
+/// and of key paths with the code under test.
 struct NaiveList {
   /// A row of the window.
   struct Row {
     let reference: Reference
-    /// The value that its section has in common; nil where there are no sections.
+    /// The common value of its section, or nil if the query has no sections.
     let sectionValue: Value?
     let sorts: [Value]
     let entity: Entity
-    /// The names of what is shown, in order: keys in that of the entity, then key paths.
+    /// The names of the columns: keys in the order of the entity, then key paths.
     let columns: [String]
-    /// What is shown.
+    /// The shown values, by the name of the column.
     let shown: [String: Value]
 
     /// The section as clients know it.
@@ -23,11 +23,11 @@ struct NaiveList {
 
   let query: Query
   let rows: [Row]
-  /// How many rows there are, those outside of the window too.
+  /// The number of rows, including those outside of the window.
   let total: Int
-  /// For how many objects the filter fails.
+  /// The number of objects for which the filter fails.
   let failed: Int
-  /// What all rows of each section of the window come to, or where there are no sections all rows.
+  /// The aggregates over all rows of each section in the window, or over all rows if the query has no sections.
   let aggregates: [[Value]]
 
   init(_ query: Query, in state: ModelState) throws {
@@ -85,7 +85,7 @@ struct NaiveList {
       guard parts.count > 1 else { return .integer(Int64(references.count)) }
       let path = try state.schema.resolve(parts[1], from: query.entity)
       let value = OracleFold.value(of: parts[0], over: references.map { state.value(of: $0, at: path) })
-      // A sum of numbers is a number, also where there are none.
+      // A sum of numbers is a number, even if there are none.
       if case .integer(let whole) = value, path.type == .attribute(.number) { return .number(Double(whole)) }
       return value
     }
@@ -101,7 +101,7 @@ struct NaiveList {
     return sections
   }
 
-  /// What a client calls the place of each object.
+  /// The position of each object, as clients name it.
   var positions: [Reference: RowPosition] {
     var positions: [Reference: RowPosition] = [:]
     var (section, row) = (-1, 0)
@@ -117,7 +117,7 @@ struct NaiveList {
     return positions
   }
 
-  /// Whether a client sees the same; `failed` alone is no reason to tell it.
+  /// Returns true if a client sees the same. A change of `failed` alone is not sent.
   func looksLike(_ other: NaiveList) -> Bool {
     rows.count == other.rows.count && total == other.total
       && query.words.aggregate == other.query.words.aggregate

@@ -1,8 +1,9 @@
 import KeyValueModel
 
-/// The order of values as the specification has it, for the values that the oracle's schemas have.
+/// The order of values in the specification, for the values that occur in the oracle's schemas.
 enum NaiveOrder {
-  /// Less than 0, 0 or more than 0: null, then numbers, then strings by their bytes or the moments that they name.
+  /// Returns less than 0, 0 or more than 0. Null comes first, then numbers, then strings by their bytes or the moments
+  /// that they name.
   static func compare(_ left: Value, _ right: Value, asDates: Bool) -> Int {
     let kinds = (kind(left), kind(right))
     guard kinds.0 == kinds.1 else { return kinds.0 - kinds.1 }

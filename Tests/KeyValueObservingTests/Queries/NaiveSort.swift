@@ -22,7 +22,7 @@ struct NaiveSort {
     keys = try (query.words.sort ?? "").split(separator: ",").map { try Key(String($0), query, schema) }
   }
 
-  /// Sections ascending, values that are the same in their order by their text; then the keys; then by reference.
+  /// Orders by section, ascending, equal ones by their text; then by the keys; then by reference.
   func precedes(_ left: NaiveList.Row, _ right: NaiveList.Row) -> Bool {
     if let section, let one = left.sectionValue, let other = right.sectionValue, left.section != right.section {
       let order = NaiveOrder.compare(one, other, asDates: section.isDate)
@@ -35,7 +35,7 @@ struct NaiveSort {
     return Array(left.reference.text.utf8).lexicographicallyPrecedes(Array(right.reference.text.utf8))
   }
 
-  /// Whether nothing that orders a row has changed.
+  /// Returns true if no value that orders a row has changed.
   func isInSamePlace(_ left: NaiveList.Row, _ right: NaiveList.Row) -> Bool {
     left.section == right.section
       && zip(keys, zip(left.sorts, right.sorts)).allSatisfy {

@@ -15,7 +15,7 @@ struct QueryAggregateTests {
       #"create Employee/4 {"name":"d","department":"Department/2"}"#)
   }
 
-  /// What a commit tells of the whole: `total failed`, and the sections or aggregates as JSON.
+  /// Commits, and returns the summaries in the events: `total failed`, and the sections or aggregates as JSON.
   private func summaries(_ fixture: inout QueryFixture, _ operations: String...) throws -> [String] {
     try fixture.commit(operations).map { event in
       guard case .content(let content) = event.outcome else { return "failed" }
@@ -44,7 +44,7 @@ struct QueryAggregateTests {
     #expect(
       try summaries(&fixture, #"set Department/1 name "Art""#)
         == ["4 0 [] \"Art\" 1 [11,1] \"IT\" 2 [55,3]"])
-    // The only row of a section stands elsewhere among all, and is the section's again.
+    // The only row of a section moves among all rows, and stays in its section.
     #expect(try summaries(&fixture, "set Employee/1 salary 12") == ["4 0 [] \"Art\" 1 [12,1] \"IT\" 2 [55,3]"])
     #expect(
       try summaries(&fixture, #"set Employee/4 department "Department/1""#)

@@ -4,14 +4,14 @@ import Testing
 
 @testable import KeyValueObserving
 
-/// What a commit may cost for all live queries together.
+/// The limit on the cost of a commit for all live queries together.
 @Suite("The budget of a commit for live queries")
 struct QueryBudgetTests {
   private let greedy = QueryPayer(0, 1)
   private let modest = QueryPayer(0, 2)
   private static let costly = "salary > 0 && [1,2,3,4,5,6,7,8,9,10].all(x, x < salary + 100)"
 
-  /// Forty costly queries of one client, and after them one of another.
+  /// Makes forty costly queries of one client, followed by one query of another.
   private func fixture(commitCost: Int) throws -> QueryFixture {
     var fixture = try QueryFixture()
     _ = try fixture.commit([#"put Employee/1 {"name":"n","salary":10}"#])
@@ -44,7 +44,7 @@ struct QueryBudgetTests {
     let (told, failed) = (observers(events, failed: false), observers(events, failed: true))
     #expect(told.contains(100) && !failed.contains(100))
     #expect(told.count > 5 && failed.count > 5 && told.union(failed).count == 41)
-    // Those that failed are over; the others go on.
+    // The failed queries have ended; the others continue.
     #expect(fixture.live.count == told.count)
     let next = try fixture.commit(["set Employee/1 salary 12"])
     #expect(observers(next, failed: false).contains(100))
@@ -59,7 +59,7 @@ struct QueryBudgetTests {
   @Test("a query that is watched by a modest client too is evaluated in that client's turn")
   func shared() throws {
     var fixture = try fixture(commitCost: 1_000)
-    // The last of the greedy client's.
+    // The last query of the greedy client.
     fixture.live.charge(ObserverID(40), to: modest)
     let events = try fixture.commit(["set Employee/1 salary 11"])
     #expect(observers(events, failed: false).isSuperset(of: [40, 100]))

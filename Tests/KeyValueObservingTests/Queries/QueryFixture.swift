@@ -3,7 +3,7 @@ import Testing
 
 @testable import KeyValueObserving
 
-/// A model with live queries, and the shorthand that tests want.
+/// A model with live queries, and shorthands for tests.
 struct QueryFixture {
   var model: Model
   var live: LiveQueries
@@ -52,7 +52,7 @@ struct QueryFixture {
     return try Query(words, in: model.schema)
   }
 
-  /// Watches a query and gives it. One without `keys` shows names alone.
+  /// Watches a query and returns it. By default it shows only names.
   @discardableResult
   mutating func watch(
     _ entity: String = "Employee", filter: String? = nil, sort: String? = nil, section: String? = nil,
@@ -66,7 +66,8 @@ struct QueryFixture {
     return query
   }
 
-  /// Commits the operations together; gives the events. A client that applies them has what a fetch gives.
+  /// Commits the operations together. Returns the events, and checks that a client that applies them shows the same as
+  /// a fetch.
   mutating func commit(_ lines: [String]) throws -> [QueryEvent] {
     let commit = try model.commit(Transaction(try lines.map(operation), writer: "w"))
     var events: [QueryEvent] = []
@@ -81,7 +82,7 @@ struct QueryFixture {
     return events
   }
 
-  /// Commits the operations together; gives what is told of all queries.
+  /// Commits the operations together. Returns the events of all queries as lines.
   mutating func told(_ operations: String...) throws -> [String] {
     try commit(operations).flatMap { event in
       switch event.outcome {
@@ -91,11 +92,11 @@ struct QueryFixture {
     }
   }
 
-  /// The rows of a query, in order.
+  /// Returns the rows of a query, in order.
   func rows(_ query: Query) -> [String] { live.result(of: query)?.window.map(\.reference.text) ?? [] }
 }
 
-/// What became of a row as a line: `move E/1 2>0 salary`, `insert E/2 >[0,1] entered`.
+/// Returns the change of a row as a line: `move E/1 2>0 salary`, `insert E/2 >[0,1] entered`.
 func line(_ change: QueryChange) -> String {
   let places = "\(change.index.map(text) ?? "")" + (change.newIndex.map { ">\(text($0))" } ?? "")
   let keys = change.keys.compactMap { key in change.row.map { key.name(in: $0.entity) } }
@@ -103,7 +104,7 @@ func line(_ change: QueryChange) -> String {
     .joined(separator: " ")
 }
 
-/// What a content says, one line a thing; sections as `section +"a" 0` and `section -"a" 0`.
+/// Returns the changes of a content as lines; those of sections as `section +"a" 0` and `section -"a" 0`.
 func lines(_ content: QueryContent) -> [String] {
   content.changes.map(line)
     + content.sectionChanges.map { change in

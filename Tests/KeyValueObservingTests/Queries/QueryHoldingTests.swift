@@ -6,14 +6,14 @@ import Testing
 
 @Suite("What a client's live queries count")
 struct QueryHoldingTests {
-  /// The watched queries and their payers, counted anew each time.
+  /// The watched queries and their payers, counted from scratch each time.
   private struct Oracle {
     var watched: [QueryObserver: Query] = [:]
     var payments: [ObserverID: [QueryPayer: Int]] = [:]
 
     func holding(of payer: QueryPayer, _ live: LiveQueries) -> (queries: Int, rows: Int) {
       let own = Set(watched.filter { payments[$0.key.id]?[payer] ?? 0 > 0 }.values)
-      // An object for which the filter fails is kept like a row.
+      // An object for which the filter fails counts as a row.
       let rows = own.compactMap { live.result(of: $0) }.reduce(0) { $0 + $1.rowCount + $1.failed }
       return (own.count, rows)
     }
@@ -35,7 +35,7 @@ struct QueryHoldingTests {
       case 0, 1:
         let query = queries.randomElement(using: &random) ?? queries[0]
         if fixture.live.result(of: query) == nil {
-          // A cell's former query goes first, as streams have it.
+          // A cell's former query is removed first, as streams do it.
           fixture.live.remove(observer)
           fixture.live.add(try LiveQuery(query, in: fixture.model.state, costLimit: 1_000_000), observer: observer)
         } else {

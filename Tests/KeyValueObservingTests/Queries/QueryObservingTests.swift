@@ -56,7 +56,7 @@ struct QueryObservingTests {
     for number in 1...100 {
       #expect(try fixture.told(#"put Employee/\#(number) {"department":"Department/1"}"#) == [])
     }
-    // One commit that all rows are read through.
+    // One commit that changes an object that all rows read.
     #expect(
       try fixture.told("set Department/1 budget 1") == ["failed malformed-filter", "update Department/1 0>0 budget"])
     #expect(fixture.live.count == 1 && fixture.live.observerCount == 1)

@@ -3,14 +3,14 @@ import TestKit
 
 @testable import KeyValueObserving
 
-/// A model, its live queries and what they are to show, side by side.
+/// A model, its live queries and their expected results, side by side.
 struct QueryRace {
   let queries: RandomQueries
   var traffic: RandomTraffic
   var model: Model
   var live = LiveQueries(filterCost: .max, recentLimit: 6)
   var watchers: [QueryObserver: Query] = [:]
-  /// What each watched query showed at each revision since it is watched.
+  /// The result of each watched query, at each revision since it was first watched.
   var lists: [Query: [Revision: NaiveList]] = [:]
   var clients: [Query: ClientList] = [:]
   /// The state at each revision.
@@ -31,7 +31,7 @@ struct QueryRace {
 
   // MARK: Traffic
 
-  /// What a transaction's operations are chosen by.
+  /// The present objects, from which a transaction's operations are chosen.
   private var world: OracleWorld {
     var objects: [String: [String: Value]] = [:]
     for entity in schema.entities where entity.parent == nil {
@@ -50,7 +50,7 @@ struct QueryRace {
     return world
   }
 
-  /// Commits something, sooner or later.
+  /// Commits a random transaction, after further attempts if some are refused.
   mutating func commit() throws -> Commit {
     for _ in 0..<200 {
       let operations = traffic.transaction(world)
@@ -123,7 +123,7 @@ struct QueryRace {
     }
   }
 
-  /// The result is the one of a query that begins now, and follows as much as that.
+  /// Checks that the result is that of a query that begins now, and that it follows as many objects.
   private func checkPresent(_ query: Query) throws {
     guard let result = live.result(of: query), let list = lists[query]?[model.revision] else {
       throw Difference(text: "\(query.words) has no result")
@@ -140,7 +140,7 @@ struct QueryRace {
     try agree(isFollowed, "\(query.words)\n\(count) links, not \(fresh.linkCount) at \(model.revision)")
   }
 
-  /// What is still known of the past is right.
+  /// Checks that the past results that are still available are correct.
   private mutating func checkPast() throws {
     let revision = Revision.random(in: 1...model.revision, using: &traffic.random)
     for (query, known) in lists {
@@ -193,7 +193,7 @@ struct QueryRace {
     try agree(!watchers.isEmpty || live.counts == 0, "\(live.counts) things are left")
   }
 
-  /// After the last watcher nothing is kept.
+  /// Removes all watchers, and checks that nothing is left.
   mutating func finish() throws {
     for watcher in watchers.keys.shuffled(using: &traffic.random) { live.remove(watcher) }
     watchers = [:]

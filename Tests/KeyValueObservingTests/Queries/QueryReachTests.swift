@@ -85,7 +85,7 @@ struct QueryReachTests {
       routes.queries(of: five.entity, set: keys, before: before, after: after) { found.insert($0) }
       return found
     }
-    // A bound is met by what equals it, whatever the operator: that is for the filter to decide.
+    // A value that equals a bound matches it whatever the operator: the filter decides.
     #expect(found([0], five, five) == [0, 1, 2, 3, 4, 5, 7])
     #expect(found([0], nine, nine) == [0, 1, 2, 7])
     #expect(found([0], five, nine) == [0, 1, 2, 3, 4, 5, 7])

@@ -31,7 +31,7 @@ struct QueryReplayTests {
     }
   }
 
-  /// Runs with a seed of its own, and says how to run it again.
+  /// Runs with a seed of its own. A failure names the seed that repeats it.
   private func inRace(_ round: Int, _ body: (inout QueryRace) throws -> Void) throws {
     var race = try QueryRace(seed: seed &+ UInt64(round) &* 1_000_003)
     do {
@@ -46,7 +46,7 @@ struct QueryReplayTests {
     }
   }
 
-  /// One query over some commits, told one by one, and again at once from where it was.
+  /// Compares one query's events over some commits, one by one, with its one event for all of them.
   private func compareMerged(_ race: inout QueryRace) throws {
     let query = try race.queries.query(&race.traffic.random)
     let then = race.model.revision
@@ -68,7 +68,7 @@ struct QueryReplayTests {
     try check(from: old, to: new, since: then, race)
   }
 
-  /// One query, and another over the same entity some commits later.
+  /// Compares the transition from one query to another over the same entity some commits later.
   private func compareTransition(_ race: inout QueryRace) throws {
     let former = try race.queries.query(&race.traffic.random)
     let present = try race.queries.variation(of: former, &race.traffic.random)
@@ -92,7 +92,7 @@ struct QueryReplayTests {
       try agree(client.shows(after), "the list is another")
       try agree(content.revision == race.model.revision && content.writer == nil, "another head")
       if !content.isEmpty || !before.looksLike(after) {
-        // One that was deleted and made again in between counts as made.
+        // An object that was deleted and created again in between counts as new.
         try ContentCheck(before: before, after: after, schema: race.schema).check(content, in: present) {
           present.record($0).map { $0.createdAt > then } ?? false
         }

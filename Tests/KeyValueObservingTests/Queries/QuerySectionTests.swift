@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Live queries with sections")
 struct QuerySectionTests {
-  /// Two departments with two employees each, and one without.
+  /// Makes two departments with two employees each, and one without.
   private func fixture() throws -> QueryFixture {
     var fixture = try QueryFixture()
     _ = try fixture.told(#"put Department/1 {"name":"IT"}"#, #"put Department/2 {"name":"Sales"}"#)

@@ -1,12 +1,13 @@
 import KeyValueModel
 import TestKit
 
-/// Random queries over an oracle's schema: filters over all that CEL can read, orders and sections by all that has one.
+/// Random queries over an oracle's schema: filters over everything that CEL can read, orders and sections by everything
+/// that has an order.
 struct RandomQueries {
   let schema: OracleSchema
   let compiled: Schema
 
-  /// A query, mostly over the entity with a subclass.
+  /// Makes a query, in most cases over the entity with a subclass.
   func query(_ random: inout SplitMix64, of entity: String? = nil) throws -> Query {
     let entity = entity ?? ["A", "A", "A", "B", "C"].randomElement(using: &random) ?? "A"
     var words = Query.Words(entity: entity)
@@ -22,7 +23,7 @@ struct RandomQueries {
     return try Query(Query.Words(entity: entity), in: compiled)
   }
 
-  /// The query with some of its words changed.
+  /// Returns the query with some of its words changed.
   func variation(of query: Query, _ random: inout SplitMix64) throws -> Query {
     for _ in 0..<6 {
       let other = try self.query(&random, of: query.entity.name)
@@ -59,7 +60,7 @@ struct RandomQueries {
       switch schema.sort(entity, path: Array(path)) {
       case .plain("integer"), .plain("number"):
         return (["@sum", "@avg", "@min", "@max"].randomElement(using: &random) ?? "@sum") + "." + text
-      // Means are no binary fractions, which the oracle does not add up.
+      // Means are not binary fractions; the oracle cannot add them exactly.
       case .plain("string"), .plain("date"), .plain("average"):
         return (Bool.random(using: &random) ? "@min." : "@max.") + text
       default: return "@count"
@@ -75,7 +76,7 @@ struct RandomQueries {
       .joined(separator: ",")
   }
 
-  /// A path to something that has an order.
+  /// Makes a path to a value that has an order.
   private func path(_ entity: String, _ random: inout SplitMix64) -> String {
     for _ in 0..<8 {
       let path = schema.randomPath(entity, upTo: 3, &random)
@@ -141,7 +142,7 @@ struct RandomQueries {
     }
   }
 
-  /// Something about the members of a collection.
+  /// Makes a condition on the members of a collection.
   private func aggregate(_ entity: String, _ random: inout SplitMix64) -> String {
     let lists = schema.keys(entity).filter {
       if case .toMany(.object, _, _, _) = $0.kind { true } else { false }

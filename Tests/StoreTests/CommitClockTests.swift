@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The clock that commits are dated by")
 struct CommitClockTests {
-  /// A wall clock and one that only grows, both set by hand.
+  /// A wall clock and a monotonic one, both set by the test.
   private final class Hands: Sendable {
     private let hands = Locked((wall: Int64(1_000_000), elapsed: UInt64(0)))
 

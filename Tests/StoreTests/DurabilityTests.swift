@@ -8,7 +8,7 @@ import Testing
 
 @testable import Store
 
-/// Nothing is acknowledged, told or read that is not in the journal.
+/// A store acknowledges, publishes and serves only what is in the journal.
 @Suite("A store whose disk fails")
 struct DurabilityTests {
   /// A store over a journal that can fail.
@@ -120,7 +120,7 @@ struct DurabilityTests {
     let start = ContinuousClock.now
     for _ in 0..<20 { #expect(await fixture.write(try set(2)).1 != nil) }
     let attempts = fixture.journal.faults.withLock { $0.recoveries }
-    // By time, not by write: some in a second, however long the writes take here.
+    // Attempts are limited by time, not by write: a few each second, however long the writes take.
     let seconds = Int((ContinuousClock.now - start).components.seconds)
     #expect(attempts >= 1 && attempts <= 3 * (seconds + 2), "\(attempts) attempts in \(seconds) s")
     fixture.journal.faults.withLock { $0.recover = nil }

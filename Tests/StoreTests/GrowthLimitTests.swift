@@ -32,7 +32,8 @@ struct GrowthLimitTests {
       $0.growthPerClient = share
     }
     var random = SplitMix64(seed: seed)
-    /// The model of this test: the growth of each client, and an unbounded model for what each write would come to.
+    /// The oracle of this test: the growth of each client, and an unlimited model for the size that each write would
+    /// reach.
     var growths: [Int: Int] = [:]
     var oracle = Model(schema: fixture.store.schema)
     var refusals: [ModelError.Code?: Int] = [:]

@@ -65,7 +65,7 @@ struct HistoryTests {
     var random = SplitMix64(seed: seed)
     var last = accounts.map { _ in Revision(1) }
     for revision in 2...120 as ClosedRange<Revision> {
-      // Some are touched often, others hardly ever.
+      // Some are changed often, others rarely.
       let chosen = Set(
         (0..<Int.random(in: 1...3, using: &random)).map { _ in
           Int.random(in: 0..<(Bool.random(using: &random) ? 3 : 12), using: &random)

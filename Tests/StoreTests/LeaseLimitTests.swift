@@ -25,7 +25,8 @@ import Testing
     }
   }
 
-  /// The rule for limits so small that nothing is reserved: a client may have its part of what the others leave.
+  /// Returns the refusal under limits so small that nothing is reserved: a client may have its part of what the others
+  /// leave.
   private static func refusal(of new: Int, held: Int, total: Int, limit: Int, perClient: Int) -> ModelError.Code? {
     if held + new > perClient { return .tooManyLeasesOfClient }
     if total + new > limit { return .tooManyLeases }
@@ -57,7 +58,7 @@ import Testing
     let (limit, share) = (6, 4)
     let fixture = try Self.store(limit, perClient: share)
     var random = SplitMix64(seed: seed)
-    /// The client of each lease; the model of this test.
+    /// The client of each lease: the oracle of this test.
     var owners: [Reference: Int] = [:]
     var present: Set<Reference> = []
     for step in 0..<1_500 {

@@ -5,13 +5,13 @@ import Support
 import TestKit
 import Testing
 
-/// Objects that end by themselves, in a store whose clocks are set by the test.
+/// Objects that expire, in a store whose clocks the test sets.
 @Suite("Leases")
 struct LeaseTests {
   private struct Clock: Sendable {
-    /// Milliseconds since 1970, which jump.
+    /// The wall clock in milliseconds since 1970, which jumps.
     var wall: Int64 = 1_700_000_000_000
-    /// Milliseconds that only grow.
+    /// The monotonic clock in milliseconds.
     var elapsed: UInt64 = 5_000
   }
 
@@ -24,12 +24,12 @@ struct LeaseTests {
           parts: { toMany: Account, delete: cascade }
     """
 
-  /// A store on a disk, and what is to be known of it without asking it.
+  /// A store on a disk, and the test's own knowledge of it.
   private final class World {
     let path = FileManager.default.temporaryDirectory.appending(path: "keyway-leases-\(UUID().uuidString)").path
     let clock = Locked(Clock())
     var store: Store
-    /// The streams that are there.
+    /// The open streams.
     var streams: Set<UInt64> = [1, 2, 3]
     static let grace: UInt64 = 29_000
     /// The date of the last commit, and the monotonic clock at that time.
@@ -92,11 +92,11 @@ struct LeaseTests {
       }
     }
 
-    /// Has the store delete what is due, and waits until it has.
+    /// Lets the store delete the objects that are due, and waits for that.
     func sweep() async {
       for _ in 0..<3 {
         store.endLeases { self.streams.contains($0) }
-        // What is tried again one by one comes after this.
+        // Leases that are retried one by one end after these writes.
         for _ in 0..<2 { await write() }
       }
     }
@@ -110,18 +110,18 @@ struct LeaseTests {
     }
   }
 
-  /// What a naive reader of the specification expects of one object.
+  /// The expected lease of one object, by a naive reading of the specification.
   private struct Expected {
-    /// In milliseconds of the clock that only grows; nil where nothing ends it but a stream.
+    /// The end in milliseconds of the monotonic clock; nil if only a stream ends the object.
     var due: UInt64?
     var seconds: Int64 = 0
     var deadline: Int64 = 0
     var stream: UInt64?
 
-    /// What a restart makes of it.
+    /// Applies a restart.
     mutating func restart(at now: Clock) {
       if stream != nil {
-        // Of no seconds, also when it starts once more.
+        // It has no seconds, even after another restart.
         self = Expected(due: now.elapsed + World.grace)
       } else if due != nil, seconds > 0 {
         due = now.elapsed + UInt64(min(max(deadline - now.wall, 0), seconds * 1_000))
@@ -156,7 +156,7 @@ struct LeaseTests {
       case 0..<3: isWritten = await write([.put(object, ["balance": .integer(Int64(step))])] + leasing, world)
       case 3: isWritten = await write([.patch(object, [:])] + leasing, world)
       case 4:
-        // Refused as a whole where there is no such object.
+        // Refused as a whole if the object does not exist.
         #expect(await world.write(.delete(object)) == (expected.removeValue(forKey: name) != nil), "seed \(seed)")
       case 5 where expected[name] != nil:
         #expect(await write([.delete(object), .create(object, [:])] + leasing, world), "seed \(seed)")

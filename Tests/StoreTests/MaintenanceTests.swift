@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Verifying, copying and migrating a store")
 struct MaintenanceTests {
-  /// A folder with the store of some accounts, taken away with its owner.
+  /// A folder with a store of accounts, removed with this object.
   private final class Folder {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-upkeep-\(UUID().uuidString)").path
     var store: String { "\(path)/store" }
@@ -17,7 +17,7 @@ struct MaintenanceTests {
       try SQLiteJournal(directory: store, durability: .synced) { JournalIdentity(epoch: "aaaa", schema: accounts) }
     }
 
-    /// The journal, once the store that had it before has let go of it.
+    /// Opens the journal once the store that had it before has closed it.
     func journalInTime() throws -> SQLiteJournal {
       var taken: SQLiteJournal?
       _ = try Deadline().awaits {
@@ -40,7 +40,7 @@ struct MaintenanceTests {
       }
     }
 
-    /// Writes a snapshot of the state at a revision, or of another one under its name.
+    /// Writes a snapshot of the state at a revision, or of another state under that revision.
     func snapshot(at revision: UInt64, ofStateAt other: UInt64? = nil) throws {
       let journal = try journal()
       defer { journal.close() }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Store
 
-/// A store that takes over the commits of another.
+/// A store that applies the commits of another.
 @Suite("Commits of another node")
 struct RecordTests {
   private static let yaml = """
@@ -23,13 +23,13 @@ struct RecordTests {
 
   private static let names = (0..<5).map { "Account/\($0)" }
 
-  /// A store over a journal, whose times move.
+  /// A store over a journal, with a clock that the test sets.
   private struct Fixture {
     let journal: any TransactionJournal
     let recorder = Recorder()
     let store: Store
     let restored = Locked<[StoredAttachment]>([])
-    /// What the clock says.
+    /// The clock in milliseconds.
     let clock: Locked<Int64>
 
     init(_ journal: any TransactionJournal, _ clock: Locked<Int64> = Locked(1_000_000)) throws {
@@ -44,7 +44,7 @@ struct RecordTests {
       _ = try store.recover()
     }
 
-    /// Observes all objects but the last, which comes and goes.
+    /// Observes all objects except the last, which is created and deleted.
     func observe() throws {
       let entity = try #require(store.schema.entities.first)
       let paths = try ["balance", "twice", "peer.balance", "others"].map { try store.schema.resolve($0, from: entity) }
@@ -76,7 +76,7 @@ struct RecordTests {
       get throws { try journal.records(after: 0, limit: .max, bytes: .max, waiting: .zero) }
     }
 
-    /// What was told, by revision: observers of one revision are told in any order.
+    /// The published events by revision; the order of observers within a revision is arbitrary.
     var events: [[String]] {
       get throws {
         var events: [[String]] = []
@@ -145,7 +145,7 @@ struct RecordTests {
         after: follower.store.revision, limit: .max, bytes: .max, waiting: .zero)[...]
       while !rest.isEmpty {
         let part = rest.prefix(Int.random(in: 1...8, using: &random))
-        // Some of it once more, as after a connection that was cut.
+        // Some of it again, as after a lost connection.
         let again = Int.random(in: 0...2, using: &random)
         try follower.take(Array(try follower.records.suffix(again)) + Array(part))
         rest = rest.dropFirst(part.count)
@@ -153,7 +153,7 @@ struct RecordTests {
       #expect(follower.portrait == leader.portrait, "seed \(seed)")
       let isToldAlike = try follower.events == leader.events
       #expect(isToldAlike, "seed \(seed)")
-      // Each second both forget what is too old by now, at moments of their own.
+      // Each second both drop history that is too old, each at its own time.
       for store in [leader.store, follower.store] { store.trimHistory() }
       #expect(follower.store.snapshot.oldestResumable == leader.store.snapshot.oldestResumable, "seed \(seed)")
     }
@@ -167,7 +167,7 @@ struct RecordTests {
       #expect(try follower.journal.digest(at: revision) == leader.journal.digest(at: revision))
     }
     #expect(try follower.journal.digest(at: end + 1) == nil)
-    // It starts again with what it took over, and can be verified.
+    // It restarts with the commits that it applied, and can be verified.
     follower.store.trimHistory()
     let (portrait, oldest) = (follower.portrait, follower.store.snapshot.oldestResumable)
     follower.store.close()

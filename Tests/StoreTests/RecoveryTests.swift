@@ -6,7 +6,7 @@ import Support
 import TestKit
 import Testing
 
-/// A store that begins again where it ended.
+/// A store that restarts from its journal.
 @Suite("A store that starts again")
 struct RecoveryTests {
   private static let yaml = """
@@ -52,7 +52,7 @@ struct RecoveryTests {
     }
   }
 
-  /// Everything that a state says, object by object.
+  /// Returns the contents of a state, object by object.
   private func portrait(_ state: ModelState) -> [String] {
     state.all.map { entry in
       let values = entry.value.values.map(\.json).joined(separator: " ")
@@ -95,7 +95,7 @@ struct RecoveryTests {
     fixture.store.close()
   }
 
-  /// What somebody would be told who resumes from each revision that can be resumed.
+  /// Returns the events of an observer that resumes, for each revision that can be resumed from.
   private func history(of store: Store, _ names: [String]) throws -> [String] {
     let entity = try #require(store.schema.entities.first)
     let paths = try ["balance", "twice", "peer.balance", "others", "exact"].map {

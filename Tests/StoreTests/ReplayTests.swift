@@ -18,7 +18,7 @@ struct ReplayTests {
           peerBalance: {computed: peer.balance}
     """
 
-  /// Operations that make, change, pair, bracket and delete three accounts.
+  /// Returns operations that create, change, pair, bracket and delete three accounts.
   private static func history() throws -> [[KeyValueModel.Operation]] {
     let (a, b, c) = (try ref("Account/a"), try ref("Account/b"), try ref("Account/c"))
     return [
@@ -29,7 +29,7 @@ struct ReplayTests {
         .willChange(b, key: "balance"), .set(b, keyPath: "balance", .integer(4)), .set(c, keyPath: "note", .null),
         .set(b, keyPath: "balance", .integer(5)), .didChange(b, key: "balance"),
       ],
-      // Brackets around nothing, where nothing else is done.
+      // Empty brackets, alone in their transactions.
       [.set(b, keyPath: "secret", .integer(3))], [.willChange(b, key: "secret"), .didChange(b, key: "secret")],
       [.willChange(a, key: "peer"), .didChange(a, key: "peer")],
       [.willChange(c, key: "twice"), .didChange(c, key: "twice")],
@@ -51,7 +51,7 @@ struct ReplayTests {
     var revision: Revision = 0
     var watchers: [(observer: UInt64, object: String, since: Revision)] = []
     for operations in try Self.history() {
-      // At each revision one more observer comes, for each object that is there.
+      // At each revision one more observer is added for each existing object.
       for object in ["Account/a", "Account/b", "Account/c"] {
         guard fixture.store.snapshot.state.record(try ref(object)) != nil else { continue }
         let observer = UInt64(watchers.count)

@@ -15,7 +15,7 @@ struct SharedReplayTests {
           peerBalance: {computed: peer.balance}
     """
 
-  /// Accounts that are made, changed, paired and deleted at random.
+  /// Creates, changes, pairs or deletes accounts at random.
   private func write(_ fixture: StoreFixture, _ random: inout SplitMix64) async throws {
     let account = try ref("Account/\(Int.random(in: 0..<4, using: &random))")
     let other = "Account/\(Int.random(in: 0..<4, using: &random))"

@@ -9,7 +9,7 @@ import Testing
 /// Stores of several nodes over one journal.
 @Suite("Stores that share a journal")
 struct SharedStoreTests {
-  /// A node: a store, and what it published.
+  /// A node: a store, with a recorder of its events.
   private struct Node {
     let recorder = Recorder()
     let store: Store
@@ -44,7 +44,8 @@ struct SharedStoreTests {
       }
     }
 
-    /// Waits until the store has come to a revision and has told its observers, which it does after that can be read.
+    /// Waits until the store has reached a revision and has notified its observers, which happens after the revision
+    /// can be read.
     func reaches(_ revision: Revision) async {
       #expect(await Deadline().comes { (recorder.published.last?.upTo ?? 0) >= revision })
       #expect(store.revision >= revision)
@@ -57,7 +58,7 @@ struct SharedStoreTests {
     }
   }
 
-  /// The journal of a node that is cut off: an append waits until it is let go, and fails.
+  /// The journal of a node without a connection: an append waits until it is released, and fails.
   private final class UnreachableJournal: ForwardingSharedJournal {
     let sharedBase: any SharedJournal
     let appends = Locked(0)
@@ -73,7 +74,7 @@ struct SharedStoreTests {
     }
   }
 
-  /// A write that is not carried out once it is known that another node has.
+  /// A write that is not carried out if another node already has.
   private final class RepeatedWrite: StoreWrite {
     let transaction: Transaction
     let client = Store.ownClient
@@ -112,7 +113,7 @@ struct SharedStoreTests {
       _ = store.submit(Transaction([.put(object, [:])])) { _, _, failure in
         reasons.withLock { $0.append(failure?.reason ?? "") }
       }
-      // The others come while the first is on its way.
+      // The other writes come while the first is being appended.
       while number == 0, journal.appends.withLock({ $0 }) == 0 { await Task.yield() }
     }
     journal.isLetGo.withLock { $0 = true }
@@ -127,7 +128,7 @@ struct SharedStoreTests {
 
   init() throws { database = try PostgresServer.shared().makeDatabase() }
 
-  /// What the outcome of a write is called.
+  /// Returns a name for the outcome of a write.
   private func name(_ outcome: Result<Commit, ModelError>) -> String {
     switch outcome {
     case .success(let commit): "\(commit.revision)"
@@ -153,7 +154,8 @@ struct SharedStoreTests {
 
   @Test("A store that has not heard of the others' commits judges every write by them all the same")
   func judging() async throws {
-    // Neither follows: only an append that comes too late, or a refusal that has to be proved, has it read on.
+    // Neither node follows the other: it reads on only after an append that came too late, or for a refusal that needs
+    // the newest state.
     let (one, other) = (try Node(database, "one"), try Node(database, "other"))
     let object = try ref("Account/1")
     #expect(name(await one.write(.put(object, ["balance": .integer(1)]))) == "1")
@@ -244,7 +246,7 @@ struct SharedStoreTests {
     let started = try Node(database, "d", limits: { limits in limits.historyRevisions = 40 })
     #expect(started.portrait == nodes[0].portrait, "seed \(seed)")
     #expect(started.store.snapshot.oldestResumable == last - 40, "seed \(seed)")
-    // Some node has written the state down, and none has taken away what a start needs.
+    // Some node has written a snapshot, and none has removed anything that a start needs.
     #expect(try !started.store.journal.snapshots().isEmpty)
   }
 
@@ -252,7 +254,7 @@ struct SharedStoreTests {
   func precedents() async throws {
     let known = Locked(false)
     let one = try Node(database, "one")
-    // It takes writes, and does not follow yet: only an append that comes too late has it read on.
+    // It takes writes, and does not follow yet: it reads on only after an append that came too late.
     let other = try Node(
       database, "other",
       restore: { found in if found.contains(where: { $0.bytes == [7] }) { known.withLock { $0 = true } } })
@@ -260,7 +262,7 @@ struct SharedStoreTests {
     await one.write(.put(object, ["balance": .integer(1)]), attachment: [7])
     let write = RepeatedWrite(Transaction([.put(object, ["balance": .integer(1)])]), known)
     #expect(other.store.submit(write))
-    // Its answer comes after that of the one before.
+    // Its response comes after that of the write before.
     await other.write(.put(try ref("Account/2"), [:]))
     #expect(write.calls.withLock { $0 } == ["conclude", "replay", "finish"])
     #expect(other.store.revision == 2)
@@ -295,7 +297,7 @@ struct SharedStoreTests {
     #expect(await Deadline().comes { nodes[1].store.revision >= 1 })
     nodes[1].store.endLeases { _ in false }
     clock.withLock { $0 = 61_000 }
-    // The other node leaves what is due to the one that appended last.
+    // The other node leaves the leases that are due to the node that appended last.
     nodes[1].store.endLeases { _ in false }
     nodes[0].store.endLeases { $0 == nodes[0].stream }
     for node in nodes {

@@ -49,7 +49,7 @@ struct StoreTests {
       let transaction = Transaction([.set(try ref("Account/1"), keyPath: "balance", value)])
       let revision = Locked("failed")
       let write = ConcludedWrite(transaction) { outcome, state in
-        // The state is the one that this very transaction left.
+        // The state is the one right after this transaction.
         let seen = Reference("Account/1").flatMap { state.record($0)?.values[0].json } ?? "?"
         if case .success(let commit) = outcome { revision.withLock { $0 = "\(commit.revision)" } }
         concluded.withLock { $0.append("\(revision.withLock { $0 }) \(seen)") }

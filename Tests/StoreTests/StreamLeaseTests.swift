@@ -3,7 +3,7 @@ import Store
 import Support
 import Testing
 
-/// Leases that last with streams, where there are several nodes.
+/// Leases that last with streams, on several nodes.
 @Suite("Leases of streams of several nodes")
 struct StreamLeaseTests {
   private final class World {
@@ -26,13 +26,13 @@ struct StreamLeaseTests {
       }
     }
 
-    /// An object that lasts with a stream, and is called after it.
+    /// Adds an object that lasts with a stream, and is named after it.
     func add(_ stream: UInt64) async throws {
       let object = try ref("Account/\(stream)")
       await write(.put(object, [:]), .lifetime(object, .stream(stream)))
     }
 
-    /// Deletes what is due; gives the streams of the objects that are left.
+    /// Deletes the objects that are due. Returns the streams of the remaining ones.
     func rest(unless isThere: @escaping (UInt64) -> Bool = { _ in true }) async -> Set<UInt64> {
       for _ in 0..<2 {
         store.endLeases(unless: isThere)
@@ -65,7 +65,7 @@ struct StreamLeaseTests {
     for stream in [own, b, b + 1, c] { try await world.add(stream) }
     #expect(world.leases.nodes == [StreamNumbers.node(of: b), StreamNumbers.node(of: c)])
     #expect(await world.rest { $0 == own } == [own, b, b + 1, c])
-    // No node says so of another's streams.
+    // No node ends the streams of another.
     #expect(world.leases.end([own, 77]) == 0)
     #expect(world.leases.end([b, 77]) == 1)
     #expect(await world.rest() == [own, b + 1, c])

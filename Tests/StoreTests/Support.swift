@@ -13,7 +13,7 @@ func ref(_ text: String) throws -> Reference {
   try #require(Reference(text), "\(text) is no reference")
 }
 
-/// Remembers what was published, and in which order.
+/// A publisher that records events in their order.
 final class Recorder: StorePublisher {
   struct Batch {
     let events: [ObserverEvent]
@@ -35,7 +35,7 @@ final class Recorder: StorePublisher {
   }
 }
 
-/// A change as a line.
+/// Returns a change as a line.
 func describe(_ change: Change) -> String {
   let cell = change.cell.map { "[\($0)] " } ?? ""
   let prior = change.isPrior ? " prior" : ""
@@ -76,9 +76,9 @@ struct StoreFixture {
     }
   }
 
-  /// Waits until everything that was submitted before is answered.
+  /// Waits until all earlier writes are answered.
   func drain() async {
-    // While the queue is full the store refuses; that is no answer.
+    // While the queue is full the store refuses, which does not count.
     #expect(await Deadline().comes { await write() != nil })
   }
 
@@ -118,7 +118,7 @@ final class ConcludedWrite: StoreWrite {
   func finish(_ failure: StoreUnavailable?) { finishing() }
 }
 
-/// Holds the writer back until it is opened.
+/// A gate that blocks the writer until it is opened.
 final class Gate: Sendable {
   private let semaphore = DispatchSemaphore(value: 0)
   private let reached = DispatchSemaphore(value: 0)
@@ -150,7 +150,7 @@ extension Publication {
   }
 }
 
-/// A place for a store, which is taken away when nothing refers to it any more.
+/// A folder for a store, removed with this object.
 final class Folder {
   let path = FileManager.default.temporaryDirectory.appending(path: "keyway-store-\(UUID().uuidString)").path
 

@@ -71,7 +71,7 @@ struct WriteQueueTests {
     send(40, of: 1)
     #expect(queue.takeBatch().count == 2, "50 ms of it, although nobody else writes")
     queue.charge([1: 2 * 20_000])
-    // Others have the batches to themselves while it owes.
+    // The other clients have the batches to themselves while this one owes.
     send(10, of: 2)
     for _ in 0..<10 {
       #expect(queue.takeBatch().map(\.client) == [2])
@@ -129,7 +129,7 @@ struct WriteQueueTests {
     while !queue.takeBatch().isEmpty {}
     #expect(!write(1))
     _ = queue.takeBatch()
-    // For some batches the others' last write was lately.
+    // For some batches the others count as recent writers.
     var batches = 0
     while write(Store.ownClient), batches < 1_000 {
       _ = queue.takeBatch()

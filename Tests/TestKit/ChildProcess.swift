@@ -1,32 +1,32 @@
 import Foundation
 import Glibc
 
-/// A program that runs beside this one, with its output in files, so that it never waits for a pipe to be read.
+/// A program that runs as a child process, with its output in files, so that it never waits for a reader of a pipe.
 ///
-/// It does not outlive its object: it gets SIGTERM then, and SIGKILL where it does not end.
+/// It does not outlive its object: it then gets SIGTERM, and SIGKILL if it does not end.
 package final class ChildProcess {
-  /// Where the output of a program goes.
+  /// The destination of a program's output.
   package enum Output {
-    /// Into files of this object: standard output and standard error apart.
+    /// Files of this object: standard output and standard error apart.
     case captured
-    /// Both to the end of one file.
+    /// The end of one file, for both.
     case log(String)
-    /// Standard output into a file of this object; standard error is that of this process.
+    /// A file of this object for standard output; the standard error of this process.
     case errorsShown
   }
 
-  /// How long a program may take to end when its object goes, before it is killed.
+  /// The seconds that a program may take to end after its object has gone, before it is killed.
   private static let endSeconds = 10.0
 
   private let process: SpawnedProcess
   private let name: String
   private let outputFile: String
   private let errorFile: String?
-  /// Holds the files.
+  /// The directory of the files; nil if the output goes to a given file.
   private let scratch: ScratchDirectory?
 
-  /// Starts a program. Where they are not given, `environment` and `folder` are those of this process. Errors call it
-  /// `name`, or by its file.
+  /// Starts a program. By default, `environment` and `folder` are those of this process. Errors name it by `name`, or
+  /// by its file.
   package init(
     _ program: String, _ arguments: [String], environment: [String: String]? = nil, folder: String? = nil,
     output: Output = .captured, name: String? = nil
@@ -62,7 +62,7 @@ package final class ChildProcess {
     _ = Deadline().awaits { !isRunning }
   }
 
-  /// Where a program is in `PATH`; nil where it is not installed.
+  /// Returns the path of a program in `PATH`, or nil if it is not installed.
   package static func find(_ program: String) -> String? {
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
     let places = path.split(separator: ":").map { String($0) } + ["/usr/sbin", "/usr/local/sbin"]
@@ -74,14 +74,14 @@ package final class ChildProcess {
   /// The number of the process.
   package var pid: Int32 { process.pid }
 
-  /// Whether it has not ended yet.
+  /// True while it runs.
   package var isRunning: Bool { process.isRunning }
 
   /// Sends a signal and does not wait.
   package func send(_ signal: Int32) { process.send(signal) }
 
-  /// Waits for its end and gives its exit status; one that a signal ended has 128 and the signal's number. Throws where
-  /// it has neither ended nor written anything for so many seconds.
+  /// Waits for its end and returns its exit status; for one that a signal ended, 128 plus the signal's number. Throws
+  /// if it has neither ended nor written anything for so many seconds.
   package func exitStatus(within seconds: Double = Deadline.patienceSeconds) throws(LoopbackError) -> Int32 {
     _ = Deadline.awaits(seconds: seconds, progress: { writtenBytes }) { !process.isRunning }
     guard let status = process.exitStatus else {
@@ -90,7 +90,7 @@ package final class ChildProcess {
     return status
   }
 
-  /// Waits until `attempt` does not throw; throws what it threw last, and the end of the output, where the program ends
+  /// Waits until `attempt` does not throw. Throws its last error, with the end of the output, if the program ends
   /// before that, the task is cancelled, or so many seconds have passed.
   package func awaitReady(
     seconds: Double = Deadline.patienceSeconds, _ attempt: () throws -> Void
@@ -111,10 +111,10 @@ package final class ChildProcess {
 
   // MARK: Its output
 
-  /// What it has written to standard output so far.
+  /// Its standard output so far.
   package var output: String { Self.text(of: outputFile) }
 
-  /// What it has written to standard error so far; empty where that is not kept.
+  /// Its standard error so far; empty if that is not captured.
   package var errors: String { errorFile.map(Self.text) ?? "" }
 
   /// The whole lines of its output so far.
@@ -134,12 +134,12 @@ package final class ChildProcess {
     (FileManager.default.contents(atPath: file)).map { String(decoding: $0, as: UTF8.self) } ?? ""
   }
 
-  /// Waits until its output has at least so many whole lines, and gives them.
+  /// Waits until its output has at least so many whole lines, and returns them.
   package func lines(_ count: Int) throws(LoopbackError) -> [String] {
     try lines { $0.count >= count }
   }
 
-  /// Waits until its whole lines are as wanted, and gives them. Throws where it writes nothing for
+  /// Waits until `isEnough` holds for its whole lines, and returns them. Throws if it writes nothing for
   /// `Deadline.patienceSeconds`, or ends before that.
   package func lines(until isEnough: ([String]) -> Bool) throws(LoopbackError) -> [String] {
     var lines = lines

@@ -1,6 +1,6 @@
-/// Takes the chunked coding (RFC 9112 §7.1) off a body that comes in pieces, without copying it.
+/// A decoder of the chunked coding (RFC 9112 §7.1) of a body that comes in pieces. It does not copy the body.
 package struct ChunkDecoder: Hashable, Sendable {
-  /// A decoder at the beginning of a body.
+  /// Creates a decoder at the beginning of a body.
   package init() {}
 
   private enum State: UInt8 {
@@ -10,10 +10,10 @@ package struct ChunkDecoder: Hashable, Sendable {
   private var state = State.size
   private var left: UInt64 = 0
 
-  /// Whether the last chunk has come.
+  /// True once the last chunk has come.
   package var isAtEnd: Bool { state == .ended }
 
-  /// Calls `body` with every run of data in `bytes`, in order. False for what is no chunked coding.
+  /// Calls `body` with every run of data in `bytes`, in order. Returns false if the bytes are not in chunked coding.
   package mutating func decode(
     _ bytes: UnsafeBufferPointer<UInt8>, body: (UnsafeBufferPointer<UInt8>) -> Void
   ) -> Bool {
@@ -27,7 +27,7 @@ package struct ChunkDecoder: Hashable, Sendable {
         left -= UInt64(count)
         if left == 0 { state = .dataEnd }
       case .ended:
-        // Trailers mean nothing here.
+        // Trailers are ignored.
         return true
       case .size, .sizeExtension, .dataEnd:
         guard takeFraming(bytes[position]) else { return false }

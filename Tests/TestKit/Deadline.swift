@@ -1,31 +1,30 @@
 import Glibc
 package import Support
 
-/// A moment after which a caller gives up waiting. Generous: it is there for what never comes, not to measure.
+/// A moment after which a caller stops waiting. It is generous: it is for events that never come, not for measuring.
 package struct Deadline: Sendable {
-  /// How long a caller waits for something that shows no progress, before it takes it for hung. A machine that is busy
-  /// with other work is slow, and not hung; where nothing hangs, nobody waits that long.
+  /// The seconds that a caller waits for something without progress before it counts as hung. A busy machine is slow,
+  /// and not hung; if nothing hangs, no caller waits that long.
   package static let patienceSeconds = 300.0
 
-  /// The same, for what waits by Swift's clocks.
+  /// The same as a duration of Swift's clocks.
   package static let patience = Duration.seconds(patienceSeconds)
 
   private let end: UInt64
 
-  /// So many seconds from now.
+  /// Creates a deadline in so many seconds.
   package init(seconds: Double = Self.patienceSeconds) { end = SystemClock.after(seconds: seconds) }
 
-  /// Whether it has passed.
+  /// True if it has passed.
   package var hasPassed: Bool { SystemClock.now() >= end }
 
-  /// What is left, for poll(2); at least one while there is anything left.
+  /// The remaining milliseconds, for poll(2): at least one until it has passed.
   package var remainingMilliseconds: Int32 {
     let now = SystemClock.now()
     return now >= end ? 0 : max(1, Int32(clamping: (end - now) / 1_000_000))
   }
 
-  /// Asks `condition` again and again, with a pause after each time, until it holds; false when the deadline passes
-  /// first.
+  /// Evaluates `condition` repeatedly, with pauses, until it holds. Returns false if the deadline passes first.
   package func awaits(pauseMicroseconds: UInt32 = 10_000, _ condition: () throws -> Bool) rethrows -> Bool {
     while try !condition() {
       if hasPassed { return false }
@@ -34,7 +33,7 @@ package struct Deadline: Sendable {
     return true
   }
 
-  /// The same for a task, which leaves its thread to others during the pauses.
+  /// The same for a task, which suspends during the pauses.
   package func comes(pauseMilliseconds: Int = 1, _ condition: () async throws -> Bool) async rethrows -> Bool {
     while try await !condition() {
       if hasPassed { return false }
@@ -43,8 +42,8 @@ package struct Deadline: Sendable {
     return true
   }
 
-  /// Asks `condition` again and again until it holds; false where `progress` has had one value for so many seconds
-  /// before that.
+  /// Evaluates `condition` repeatedly until it holds. Returns false if the value of `progress` does not change for so
+  /// many seconds before that.
   package static func awaits<Progress: Equatable>(
     seconds: Double = patienceSeconds, progress: () -> Progress, _ condition: () throws -> Bool
   ) rethrows -> Bool {
@@ -59,14 +58,14 @@ package struct Deadline: Sendable {
   }
 }
 
-/// Moments of latencies and deadlines: the same in all threads, and never set back.
+/// Moments of latencies and deadlines. The clock is the same in all threads, and monotonic.
 extension SystemClock {
   /// Nanoseconds since some fixed moment.
   package static func now() -> UInt64 { UInt64(nanoseconds) }
 
-  /// The moment that is so many seconds away, on the same scale.
+  /// Returns the moment in so many seconds, on the same scale.
   package static func after(seconds: Double) -> UInt64 { now() + UInt64(seconds * 1e9) }
 
-  /// The seconds that have passed since a moment.
+  /// Returns the seconds that have passed since a moment.
   package static func seconds(since start: UInt64) -> Double { Double(now() - start) / 1e9 }
 }

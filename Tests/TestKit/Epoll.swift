@@ -1,12 +1,12 @@
 import CLinux
 import Glibc
 
-/// A set of descriptors that wait for something (epoll(7)), each with an index that the caller chooses.
+/// A set of descriptors that wait for events (epoll(7)), each with an index that the caller chooses.
 package struct Epoll: ~Copyable {
   private let descriptor: Int32
   private let events: UnsafeMutableBufferPointer<epoll_event>
 
-  /// An empty set that gives at most `capacity` events at a time.
+  /// Creates an empty set that reports at most `capacity` events at a time.
   package init(capacity: Int = 512) throws(LoopbackError) {
     descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
     guard descriptor >= 0 else { throw LoopbackError(call: "epoll_create1") }
@@ -19,12 +19,12 @@ package struct Epoll: ~Copyable {
     close(descriptor)
   }
 
-  /// Adds a descriptor that waits until it can be written to: until it is connected.
+  /// Adds a descriptor that waits until it is writable, that is, connected.
   package func addForWriting(_ descriptor: Int32, index: Int) throws(LoopbackError) {
     try control(EPOLL_CTL_ADD, descriptor, EPOLLOUT.rawValue, index)
   }
 
-  /// From now on the descriptor waits for something to read.
+  /// Makes the descriptor wait for something to read.
   package func waitForReading(_ descriptor: Int32, index: Int) throws(LoopbackError) {
     try control(EPOLL_CTL_MOD, descriptor, EPOLLIN.rawValue, index)
   }
@@ -34,12 +34,12 @@ package struct Epoll: ~Copyable {
     try control(EPOLL_CTL_ADD, descriptor, EPOLLIN.rawValue, index)
   }
 
-  /// Removes a descriptor; its events are no longer given.
+  /// Removes a descriptor; its events are no longer reported.
   package func remove(_ descriptor: Int32, index: Int) throws(LoopbackError) {
     try control(EPOLL_CTL_DEL, descriptor, 0, index)
   }
 
-  /// Calls `ready` with the index of each descriptor that something has happened to, after at most `milliseconds`.
+  /// Waits for events for at most `milliseconds`, and calls `ready` with the index of each descriptor that has one.
   package func wait(milliseconds: Int32, ready: (Int) throws(LoopbackError) -> Void) throws(LoopbackError) {
     let count = epoll_wait(descriptor, events.baseAddress, Int32(events.count), milliseconds)
     guard count >= 0 else {

@@ -1,32 +1,32 @@
 package import Store
 package import Support
 
-/// A journal whose disk fails as `faults` says.
+/// A journal whose disk fails as `faults` specifies.
 package final class FaultyJournal: ForwardingJournal {
-  /// What fails, and how often the disk was used.
+  /// The faults, and the counts of disk operations.
   package struct Faults: Sendable {
-    /// What the next appends throw.
+    /// The error of the next appends; nil for none.
     package var append: JournalError?
-    /// What reading back throws.
+    /// The error of recovery; nil for none.
     package var recover: JournalError?
-    /// How often the journal was read back.
+    /// The number of recoveries.
     package var recoveries = 0
-    /// How many batches were appended.
+    /// The number of appended batches.
     package var syncs = 0
-    /// Nothing is appended before this has been called.
+    /// A closure that is called before each append.
     package var hold: (@Sendable () -> Void)?
-    /// A record that is not what was written.
+    /// The revision of a record that is read back damaged.
     package var damaged: UInt64?
-    /// How often reading fails from now on.
+    /// The number of following reads that fail.
     package var refusals = 0
   }
 
   /// The journal without faults.
   package let base: any TransactionJournal
-  /// What fails from now on.
+  /// The present faults.
   package let faults = Locked(Faults())
 
-  /// A journal without faults over another, by default one in memory of epoch `test`.
+  /// Creates a journal without faults over another, by default one in memory of epoch `test`.
   package init(_ base: any TransactionJournal = MemoryJournal(identity: JournalIdentity(epoch: "test", schema: ""))) {
     self.base = base
   }
@@ -81,24 +81,24 @@ package final class FaultyJournal: ForwardingJournal {
   }
 }
 
-/// A journal that others append to right before each append of this node, as `overtaking` says.
+/// A journal that others append to right before each append of this node, as `overtaking` specifies.
 package final class OvertakenJournal: ForwardingSharedJournal {
-  /// What others do before each append.
+  /// The appends of others before each append of this node.
   package struct Overtaking: Sendable {
-    /// Has another node append.
+    /// A closure in which another node appends; nil for none.
     package var append: (@Sendable () -> Void)?
-    /// How often it was called.
+    /// The number of its calls.
     package var count = 0
-    /// Who is said to have appended last; as the journal says, where it is nil.
+    /// The node that is reported to have appended last; nil for the one that the journal reports.
     package var pen: String?
   }
 
-  /// The journal that is shared.
+  /// The shared journal.
   package let sharedBase: any SharedJournal
-  /// What others do from now on.
+  /// The present appends of others.
   package let overtaking = Locked(Overtaking())
 
-  /// A journal over another, which nobody is made to append to before `overtaking` says so.
+  /// Creates a journal over another, to which others do not append until `overtaking` is set.
   package init(_ base: any SharedJournal) { sharedBase = base }
 
   /// See `TransactionJournal.append`.
@@ -111,7 +111,8 @@ package final class OvertakenJournal: ForwardingSharedJournal {
     try sharedBase.append(records, after: expected)
   }
 
-  /// Nobody before another node has overtaken this one: it appends by itself until then.
+  /// The node that appended last, or none until another node has overtaken this one, which appends by itself before
+  /// that.
   package var pen: String {
     let (pen, count) = overtaking.withLock { ($0.pen, $0.count) }
     return pen ?? (count == 0 ? "" : sharedBase.pen)

@@ -2,37 +2,36 @@ import Foundation
 import Glibc
 import Support
 
-/// A TCP proxy to a port of this machine that fails as networks do, when it is told to: it refuses connections, breaks
-/// them off, stops carrying bytes in one direction, or loses one request or its answer. It ends when nothing holds it
-/// any more.
+/// A TCP proxy to a port of this machine that fails on command as networks do: it refuses connections, resets them,
+/// stops carrying bytes in one direction, or loses one request or its response. It ends with its last reference.
 package final class FaultyProxy: Sendable {
-  /// Which way bytes go.
+  /// The direction of bytes.
   package enum Direction: Hashable, Sendable, CaseIterable {
-    /// From those that connect to the port behind the proxy.
+    /// From the clients to the port behind the proxy.
     case toTarget
-    /// Back to them.
+    /// Back to the clients.
     case fromTarget
   }
 
-  /// What is lost of a request.
+  /// The part of a request that is lost.
   package enum Loss: Hashable, Sendable {
-    /// The request: the target never gets it, and the connection is broken off.
+    /// The request: the target never receives it, and the connection is reset.
     case request
-    /// Its answer: the target has carried it out.
+    /// The response: the target has carried the request out.
     case answer
-    /// Nothing but time: the target gets it when the trap's action has returned.
+    /// Only time: the target receives the request once the trap's action has returned.
     case time
   }
 
-  /// What becomes of a connection on which an answer was lost.
+  /// The fate of a connection on which a response was lost.
   package enum Ending: Hashable, Sendable, CaseIterable {
-    /// It is broken off.
+    /// It is reset.
     case reset
-    /// It stays as it is, and carries nothing back any more.
+    /// It stays open, and carries nothing back any more.
     case silence
   }
 
-  /// A request of which something is to be lost: whatever has this text in it.
+  /// A trap for the next request that contains this text.
   fileprivate struct Trap: Sendable {
     let text: [UInt8]
     let loss: Loss
@@ -51,13 +50,13 @@ package final class FaultyProxy: Sendable {
     var isClosed = false
   }
 
-  /// Where it is entered.
+  /// The port that it listens on.
   package let port: UInt16
   private let answerMark: [UInt8]
   private let state: Locked<State>
 
-  /// Carries what comes in to a port of 127.0.0.1, where nothing needs to listen yet. An answer is lost once it has
-  /// `answerMark` in it; by default from its first byte on.
+  /// Creates a proxy to a port of 127.0.0.1, where nothing needs to listen yet. A response is lost once it contains
+  /// `answerMark`; by default from its first byte on.
   package init(to target: UInt16, answerMark: String = "") throws(LoopbackError) {
     let listener = try LoopbackListener()
     port = listener.port
@@ -71,18 +70,18 @@ package final class FaultyProxy: Sendable {
     refuse()
   }
 
-  /// The address of a server of HTTP behind it.
+  /// The address of an HTTP server behind it.
   package var url: String { "http://127.0.0.1:\(port)" }
 
   // MARK: Connections
 
-  /// Leads to another port from now on, and breaks off the connections to the one before.
+  /// Leads to another port from now on, and resets the connections to the former one.
   package func lead(to target: UInt16) {
     state.withLock { $0.target = target }
     resetAll()
   }
 
-  /// Breaks off every connection and refuses new ones.
+  /// Resets every connection and refuses new ones.
   package func refuse() {
     state.withLock { state in
       state.listener?.stop()
@@ -127,29 +126,29 @@ package final class FaultyProxy: Sendable {
 
   // MARK: Bytes
 
-  /// Stops carrying bytes in a direction, for connections of now and later ones: what is sent waits, nothing is reset,
-  /// and neither end is told.
+  /// Stops carrying bytes in a direction, for present and later connections: the bytes wait, no connection is reset,
+  /// and neither end notices.
   package func cut(_ direction: Direction) { state.withLock { _ = $0.cut.insert(direction) } }
 
-  /// Carries bytes both ways again, with all that has waited; or, `resetting`, breaks off all connections, whose
+  /// Carries bytes both ways again, including those that waited. With `resetting`, resets all connections, whose
   /// waiting bytes are lost.
   package func mend(resetting: Bool = false) {
     if resetting { resetAll() }
     state.withLock { $0.cut = [] }
   }
 
-  /// Loses something of the next request that has `text` in what is sent at a time, on any connection. `action` is
-  /// called when it is lost, before the client can know.
+  /// Loses a part of the next request that has `text` in one read, on any connection. `action` is called at the loss,
+  /// before the client can notice it.
   package func lose(
     _ loss: Loss, of text: String, ending: Ending = .reset, _ action: @escaping @Sendable () -> Void = {}
   ) {
     state.withLock { $0.trap = Trap(text: Array(text.utf8), loss: loss, ending: ending, action: action) }
   }
 
-  /// Loses nothing of requests that have not come yet.
+  /// Removes the trap: later requests lose nothing.
   package func loseNothing() { state.withLock { $0.trap = nil } }
 
-  /// Of how many requests something was lost, or is about to be.
+  /// The number of requests that lost a part, or are about to.
   package var lossCount: Int { state.withLock { $0.lossCount } }
 
   private static func carry(_ connection: ProxiedConnection, _ answerMark: [UInt8], _ state: Locked<State>) {
@@ -161,7 +160,7 @@ package final class FaultyProxy: Sendable {
     }
   }
 
-  /// Carries bytes one way until there are no more; whatever comes while the way is cut waits, the end too.
+  /// Carries bytes one way until their end. Bytes and the end wait while the direction is cut.
   private static func pump(
     _ connection: ProxiedConnection, _ direction: Direction, _ answerMark: [UInt8], _ state: Locked<State>
   ) {
@@ -193,7 +192,7 @@ package final class FaultyProxy: Sendable {
     shutdown(target, Int32(SHUT_WR))
   }
 
-  /// The trap for the request that is about to be carried, which catches no other then.
+  /// Removes and returns the trap for the request in these bytes; nil if there is none.
   private static func spring(_ bytes: ArraySlice<UInt8>, _ state: Locked<State>) -> Trap? {
     state.withLock { state in
       guard let trap = state.trap, bytes.firstRange(of: trap.text) != nil else { return nil }
@@ -218,7 +217,7 @@ package final class FaultyProxy: Sendable {
 private final class ProxiedConnection: Sendable {
   let client: Int32
   let server: Int32
-  /// Why its next answer is lost; nil where that goes through.
+  /// The trap that loses its next response; nil if that goes through.
   let lost = Locked<FaultyProxy.Trap?>(nil)
   private let carried = Locked(2)
 
@@ -229,7 +228,7 @@ private final class ProxiedConnection: Sendable {
     close(server)
   }
 
-  /// One direction has ended; true where both have.
+  /// Ends one direction. Returns true if both have ended.
   func end() -> Bool {
     carried.withLock { carried in
       carried -= 1
@@ -237,7 +236,7 @@ private final class ProxiedConnection: Sendable {
     }
   }
 
-  /// Breaks it off for both ends.
+  /// Resets it for both ends.
   func reset() {
     for descriptor in [client, server] {
       var option = linger(l_onoff: 1, l_linger: 0)

@@ -4,13 +4,14 @@ import Support
   import Glibc
 #endif
 
-/// Tries a check on random inputs, one after the other, until it complains.
+/// A runner of a check on random inputs, one after the other, until the check complains.
 ///
-/// In the suite so many rounds are run, and with `KEYWAY_FUZZ_SECONDS` as many as fit into that time. Each round has
-/// randomness of its own, of the run's seed and its number, so that `KEYWAY_TEST_SEED` and `KEYWAY_FUZZ_ROUND` repeat
-/// the one that failed. `KEYWAY_FUZZ_TRACE=1` prints each input before it is tried, for those that end the process.
+/// In the suite it runs a fixed number of rounds, and with `KEYWAY_FUZZ_SECONDS` as many as fit into that time. The
+/// randomness of each round derives from the run's seed and the round's number, so that `KEYWAY_TEST_SEED` and
+/// `KEYWAY_FUZZ_ROUND` repeat the one that failed. `KEYWAY_FUZZ_TRACE=1` prints each input before it is tried, for
+/// inputs that end the process.
 package struct Fuzzer {
-  /// A complaint, with all that is needed to repeat it.
+  /// A complaint, with everything needed to repeat it.
   package struct Failure: CustomStringConvertible, Sendable {
     /// The fuzzer, the seed and the round, the complaint, and the input.
     package let description: String
@@ -22,7 +23,7 @@ package struct Fuzzer {
   private let firstRound: Int
   private let isTraced: Bool
 
-  /// A fuzzer that is called `name` in what it prints, and that runs so many rounds in the suite.
+  /// Creates a fuzzer with a name for its output, which runs so many rounds in the suite.
   package init(_ name: String, rounds: Int) {
     func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
     self.name = name
@@ -32,8 +33,8 @@ package struct Fuzzer {
     isTraced = variable("KEYWAY_FUZZ_TRACE") == "1"
   }
 
-  /// Runs the rounds: `make` makes an input, `check` tries it and gives what is wrong, nil where nothing is. Gives the
-  /// first complaint; an error that `check` throws is one.
+  /// Runs the rounds: `make` makes an input, `check` tries it and returns a complaint, or nil. Returns the first
+  /// complaint; an error that `check` throws is one.
   package func run<Input>(
     make: (inout SplitMix64) -> Input, describe: (Input) -> String, check: (Input) throws -> String?
   ) -> Failure? {
@@ -68,28 +69,28 @@ package struct Fuzzer {
   }
 }
 
-/// Makes inputs of good ones, by a few random changes each, or of pieces alone.
+/// A source of inputs: valid ones with a few random changes, or sequences of pieces.
 package struct Mutator: Sendable {
   private let corpus: [[UInt8]]
   private let pieces: [[UInt8]]
   private let maximumChanges: Int
 
-  /// Bytes that parsers treat apart: ends of ranges, quotation marks, line ends, parts of UTF-8.
+  /// Bytes that parsers treat specially: ends of ranges, quotation marks, line ends, parts of UTF-8.
   private static let specialBytes: [UInt8] = [
     0, 1, 9, 10, 13, 32, 34, 39, 45, 46, 48, 58, 91, 92, 123, 125, 127, 128, 0xC3, 0xA9, 0xED, 0xF0, 0xFF,
   ]
 
-  /// A mutator of good inputs, which are not empty, and pieces that inputs are made of.
+  /// Creates a mutator of valid inputs, at least one, and of pieces that inputs are made of.
   package init(_ corpus: [String], pieces: [String] = [], maximumChanges: Int = 5) {
     self.init(corpus.map { Array($0.utf8) }, pieces: pieces.map { Array($0.utf8) }, maximumChanges: maximumChanges)
   }
 
-  /// The same, of bytes.
+  /// Creates a mutator of inputs and pieces in bytes.
   package init(_ corpus: [[UInt8]], pieces: [[UInt8]] = [], maximumChanges: Int = 5) {
     (self.corpus, self.pieces, self.maximumChanges) = (corpus, pieces, maximumChanges)
   }
 
-  /// An input.
+  /// Makes an input.
   package func bytes(_ random: inout SplitMix64) -> [UInt8] {
     if !pieces.isEmpty, random.chance(20) {
       return (0..<Int.random(in: 1...40, using: &random)).flatMap { _ in piece(&random) }
@@ -112,7 +113,7 @@ package struct Mutator: Sendable {
     case 5 where start < bytes.count: bytes[start] = .random(in: 0...255, using: &random)
     case 6 where start < bytes.count: bytes[start] ^= 1 << Int.random(in: 0..<8, using: &random)
     default:
-      // The end of another: two halves that were right meet.
+      // The end of another input: joins two valid halves.
       let other = corpus.randomElement(using: &random) ?? []
       bytes.replaceSubrange(start..., with: other.dropFirst(Int.random(in: 0...other.count, using: &random)))
     }

@@ -1,45 +1,45 @@
 import Glibc
 
-/// Why a conversation over a socket, or with a child process, cannot go on.
+/// An error that ends a conversation over a socket, or with a child process.
 package struct LoopbackError: Error, CustomStringConvertible {
-  /// What happened.
+  /// The kind of error.
   package enum Reason: Hashable, Sendable {
     /// Nothing listens on the port.
     case connectionRefused
-    /// The other side, or the network, broke the connection off.
+    /// The other side, or the network, reset the connection.
     case connectionReset
     /// The other side closed the connection before the message was whole.
     case connectionClosed
-    /// Nothing came within the time.
+    /// Nothing was received within the time.
     case timedOut
-    /// What came is no HTTP, or no event stream.
+    /// The received bytes are not HTTP, or not an event stream.
     case malformed
-    /// The response has another status than was wanted.
+    /// The response has another status than expected.
     case unexpectedStatus(Int)
     /// The task was cancelled.
     case interrupted
-    /// A system call failed, or something that only the description says.
+    /// A system call failed, or an error that only the description explains.
     case failed
   }
 
-  /// What happened, for programs.
+  /// The kind of error, for programs.
   package let reason: Reason
-  /// The same as a sentence.
+  /// The error as a sentence.
   package let description: String
 
-  /// An error with this reason; `detail` follows it in the description.
+  /// Creates an error with this reason; `detail` follows it in the description.
   package init(_ reason: Reason, _ detail: String = "") {
     self.reason = reason
     description = detail.isEmpty ? "\(reason)" : "\(reason): \(detail)"
   }
 
-  /// A failure in words.
+  /// Creates a failure with a description.
   package init(_ description: String) {
     reason = .failed
     self.description = description
   }
 
-  /// A failed system call, with what errno says.
+  /// Creates the error of a failed system call, with the text of errno.
   package init(call: String, _ reason: Reason = .failed) {
     self.reason = reason
     description = "\(call): \(String(cString: strerror(errno)))"

@@ -1,13 +1,13 @@
 import Foundation
 import Support
 
-/// A PostgreSQL of a test's or a benchmark's own: in a temporary folder, by an unprivileged user, on the loopback
-/// address alone. It ends with the process, however that ends, and takes its folder away. It may have a standby that
-/// gets every commit before that is acknowledged, and takes its place.
+/// A PostgreSQL server for one test or benchmark: in a temporary folder, run by an unprivileged user, only on the
+/// loopback address. It ends with the process, however that ends, and removes its folder. It may have a synchronous
+/// standby, which receives every commit before it is acknowledged, and can take its place.
 package final class PostgresServer: Sendable {
-  /// Why there is none.
+  /// The error if no server can be started.
   package struct Failure: Error, CustomStringConvertible {
-    /// What to do about it.
+    /// The error, with its remedy.
     package let description: String
   }
 
@@ -19,7 +19,7 @@ package final class PostgresServer: Sendable {
 
   private struct Ports {
     var server: UInt16
-    /// That of the standby; nil where there is none.
+    /// The port of the standby; nil if there is none.
     var standby: UInt16?
   }
 
@@ -29,7 +29,7 @@ package final class PostgresServer: Sendable {
 
   private static let common = Locked<Result<PostgresServer, Failure>?>(nil)
 
-  /// The one that all tests of the process share that do not stop it.
+  /// Returns the server that all tests of the process share. They must not stop it.
   package static func shared() throws(Failure) -> PostgresServer {
     try common.withLock { common throws(Failure) in
       if let common { return try common.get() }
@@ -39,13 +39,13 @@ package final class PostgresServer: Sendable {
     }
   }
 
-  /// Starts one. Throws where PostgreSQL is not installed.
+  /// Starts a server. Throws if PostgreSQL is not installed.
   package init() throws(Failure) {
     let programs = try Self.installation()
     let port = try Self.freePort()
     ports = Locked(Ports(server: port))
     let (commands, answers) = (Pipe(), Pipe())
-    // The server refuses to be run by root.
+    // PostgreSQL refuses to run as root.
     let prefix = geteuid() == 0 ? ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] : []
     let process = try Self.checked { () throws(LoopbackError) in
       try SpawnedProcess(
@@ -74,10 +74,11 @@ package final class PostgresServer: Sendable {
   /// The port of 127.0.0.1 that it listens on.
   package var port: UInt16 { ports.withLock { $0.server } }
 
-  /// Begins, stops and begins again as its input says, until that ends: then this process has ended too.
+  /// The supervisor's script: starts, stops and restarts the server as its input commands, until the input ends with
+  /// this process.
   ///
-  /// A standby hears all commits from its beginning on; `follow` comes back when no commit is acknowledged without it
-  /// any more, and it has those from before.
+  /// A standby receives all commits from its start on. `follow` returns once no commit is acknowledged without it, and
+  /// it has the earlier ones.
   private static let script = """
     programs=$1 port=$2
     folder=$(mktemp -d /tmp/keyway-postgres-XXXXXX) || exit 1
@@ -135,33 +136,33 @@ package final class PostgresServer: Sendable {
     done
     """
 
-  /// Ends it at once, as a crash of its machine does, but for its disk.
+  /// Stops it at once, like a crash of its machine that leaves the disk intact.
   package func stop() throws(Failure) { try require("stopped", to: "stop") }
 
-  /// Begins again after `stop`.
+  /// Starts it again after `stop`.
   package func start() throws(Failure) { try require("ready", to: "start") }
 
-  /// Makes a standby, without which nothing is acknowledged from then on.
+  /// Adds a standby. From then on no commit is acknowledged without it.
   package func addStandby() throws(Failure) {
     let port = try Self.freePort()
     try require("following", to: "follow \(port)")
     ports.withLock { $0.standby = port }
   }
 
-  /// Whether it has a standby.
+  /// True if it has a standby.
   package var hasStandby: Bool { ports.withLock { $0.standby != nil } }
 
-  /// How a server ends whose standby takes its place.
+  /// The end of a server whose standby takes its place.
   package enum Ending: String, Hashable, Sendable, CaseIterable {
-    /// Its main process is killed, and what else there is of it ends by itself.
+    /// Its main process is killed, and its other processes end by themselves.
     case kill = "KILL"
-    /// All of it ends at once.
+    /// All its processes end at once.
     case quit = "QUIT"
   }
 
-  /// Has the standby take the place of the server, which ends; `port` is another one from then on, and there is no
-  /// standby. Waits before that until the standby has what can be read: after a crash a PostgreSQL shows commits that
-  /// it has not acknowledged, and its standby may not have.
+  /// Promotes the standby and ends the server. Afterwards `port` is another one, and there is no standby. First waits
+  /// until the standby has everything that can be read: after a crash, PostgreSQL shows commits that it has not
+  /// acknowledged, and that the standby may lack.
   package func failOver(_ ending: Ending) throws(Failure) {
     guard let standby = ports.withLock({ $0.standby }) else { throw Failure(description: "there is no standby") }
     try require("settled", to: "settle")
@@ -169,7 +170,7 @@ package final class PostgresServer: Sendable {
     ports.withLock { $0 = Ports(server: standby) }
   }
 
-  /// The address of a new, empty database, as libpq reads it.
+  /// Creates an empty database, and returns its address for libpq.
   package func makeDatabase() throws(Failure) -> String {
     let number = databases.withLock { databases in
       databases += 1
@@ -180,12 +181,12 @@ package final class PostgresServer: Sendable {
     return address(of: name)
   }
 
-  /// How a database is reached, by another port where there is something before it.
+  /// Returns the address of a database, with another port if a proxy is in front of it.
   package func address(of database: String, port: UInt16? = nil) -> String {
     "postgres://keyway@127.0.0.1:\(port ?? self.port)/\(database)"
   }
 
-  /// Carries out SQL in a database, given by its name or address, and gives what it prints, without heads and frames.
+  /// Executes SQL in a database, given by its name or address, and returns the output without headers and frames.
   @discardableResult
   package func execute(_ sql: String, in database: String) throws(Failure) -> String {
     let address = database.hasPrefix("postgres:") ? database : address(of: database)
@@ -200,8 +201,8 @@ package final class PostgresServer: Sendable {
     guard try ask(command) == answer else { throw Failure(description: "PostgreSQL does not \(command)") }
   }
 
-  /// Gives the supervisor a command, and what it answers with one line. It has children in place of this process:
-  /// between its fork and its exec a child holds the locks of all stores that are open.
+  /// Sends the supervisor a command, and returns its one-line response. The supervisor forks in place of this process:
+  /// between fork and exec, a child of this process would hold the locks of all open stores.
   private func ask(_ command: String) throws(Failure) -> String {
     try supervisor.withLock { supervisor throws(Failure) in
       supervisor.commands.write(Data("\(command)\n".utf8))
@@ -219,7 +220,7 @@ package final class PostgresServer: Sendable {
     return String(decoding: line.dropLast(), as: UTF8.self)
   }
 
-  /// Where the programs of the newest PostgreSQL are.
+  /// Returns the folder of the programs of the newest PostgreSQL.
   private static func installation() throws(Failure) -> String {
     let root = "/usr/lib/postgresql"
     let versions = (try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []

@@ -1,12 +1,12 @@
 import Foundation
 import Glibc
 
-/// A new directory that is removed, with everything in it, when nothing holds this object any more.
+/// A new directory that is removed, with its contents, when this object is released.
 package final class ScratchDirectory: Sendable {
-  /// Where it is: an absolute path.
+  /// The absolute path of the directory.
   package let path: String
 
-  /// Makes one in `parent`, or in the system's directory for temporary files, under a name that nothing else has.
+  /// Creates a directory with a unique name in `parent`, or in the system's directory for temporary files.
   package init(in parent: String? = nil) throws(LoopbackError) {
     let parent = parent ?? FileManager.default.temporaryDirectory.path
     var template = Array((URL(fileURLWithPath: parent).path + "/keyway-XXXXXX").utf8CString)
@@ -19,16 +19,16 @@ package final class ScratchDirectory: Sendable {
   /// Removes it now.
   package func remove() { try? FileManager.default.removeItem(atPath: path) }
 
-  /// The path of something in it, whether it is there or not.
+  /// Returns the path of a file in it, which need not exist.
   package func file(_ name: String) -> String { "\(path)/\(name)" }
 
-  /// Makes a directory in it and gives its path.
+  /// Creates a directory in it and returns its path.
   package func directory(_ name: String) throws(LoopbackError) -> String {
     guard mkdir(file(name), 0o700) == 0 else { throw LoopbackError(call: "make the directory \(name)") }
     return file(name)
   }
 
-  /// Writes a file in it and gives its path.
+  /// Writes a file in it and returns its path.
   @discardableResult
   package func write(_ text: String, to name: String) throws(LoopbackError) -> String {
     do { try text.write(toFile: file(name), atomically: false, encoding: .utf8) } catch {
@@ -39,7 +39,7 @@ package final class ScratchDirectory: Sendable {
 }
 
 /// A certificate authority, and a certificate that it has signed for a server on this machine. The files are removed
-/// when nothing holds this object any more.
+/// when this object is released.
 package final class LoopbackCertificates: Sendable {
   private let scratch: ScratchDirectory
 

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The address of a server over plain TCP, resolved once, and who asks there.
+/// The address of a server over plain TCP, resolved once, with the client's token and source address.
 package struct SocketAddress: Hashable, Sendable {
   /// The value of the `Host` header field.
   package let hostField: String
@@ -9,11 +9,11 @@ package struct SocketAddress: Hashable, Sendable {
   package var token: String?
   private let family: Int32
   private let bytes: [UInt8]
-  /// The address of this machine that connections come from; nil for what the kernel chooses.
+  /// The address of this machine that connections come from; nil for the kernel's choice.
   private var source: in_addr_t?
 
-  /// A port of this machine, by default of 127.0.0.1. Connections come from `source`, such as 127.0.0.2: for the server
-  /// another client.
+  /// Creates the address of a port of this machine, by default on 127.0.0.1. Connections come from `source`, such as
+  /// 127.0.0.2: to the server, another client.
   package init(port: UInt16, from source: String? = nil, to destination: String = "127.0.0.1") {
     self.source = source.map { inet_addr($0) }
     hostField = "127.0.0.1:\(port)"
@@ -23,7 +23,7 @@ package struct SocketAddress: Hashable, Sendable {
     bytes = withUnsafeBytes(of: address) { Array($0) }
   }
 
-  /// A socket of this machine.
+  /// Creates the address of a Unix-domain socket.
   package init(path: String) {
     hostField = "localhost"
     family = AF_UNIX
@@ -33,7 +33,7 @@ package struct SocketAddress: Hashable, Sendable {
     bytes = withUnsafeBytes(of: address) { Array($0) }
   }
 
-  /// The address of `http://host[:port]`. Throws where it has another form or the host is not known.
+  /// Creates the address of `http://host[:port]`. Throws if it has another form, or the host cannot be resolved.
   package init(server: String) throws(LoopbackError) {
     guard let url = URL(string: server), url.scheme == "http", let host = url.host, !host.isEmpty else {
       throw LoopbackError("\(server) is not of the form http://host:port, which is all that a benchmark speaks")
@@ -51,8 +51,8 @@ package struct SocketAddress: Hashable, Sendable {
     bytes = [UInt8](UnsafeRawBufferPointer(start: address, count: Int(first.ai_addrlen)))
   }
 
-  /// A socket that is connected or, where it is not to block, about to be; the caller closes it. `receiveBufferBytes`
-  /// is what the kernel keeps for a reader that does not read; nil for what the kernel chooses.
+  /// Returns a socket that is connected, or, without blocking, connecting. The caller closes it. `receiveBufferBytes`
+  /// is the size of the kernel's receive buffer; nil for the kernel's choice.
   package func connect(
     isBlocking: Bool = true, receiveBufferBytes: Int32? = nil
   ) throws(LoopbackError) -> Int32 {
@@ -76,9 +76,10 @@ package struct SocketAddress: Hashable, Sendable {
     return descriptor
   }
 
-  /// Has a socket come from an address. Where that fails, connecting does, or comes from the kernel's choice.
+  /// Binds a socket to a source address. If that fails, connecting fails too, or uses an address of the kernel's
+  /// choice.
   private static func bind(_ descriptor: Int32, to source: in_addr_t) {
-    // Without this each connection would take a port of the whole address, of which there are too few.
+    // Without this option each connection would reserve a port of the source address, which has too few.
     var one: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_IP), IP_BIND_ADDRESS_NO_PORT, &one, socklen_t(MemoryLayout<Int32>.size))
     var address = sockaddr_in()

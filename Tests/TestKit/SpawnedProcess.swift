@@ -3,19 +3,19 @@ import Foundation
 import Glibc
 import Support
 
-/// A process that this one has started, and waits for.
+/// A child process that this one started, and waits for.
 ///
-/// Begun with posix_spawn(3): `Process` of Foundation copies 256 bytes of each name in `/dev/fd`, those behind the last
-/// one included, so that it can end a process that has more than 1,365 descriptors open; and a child that a thread of
-/// Dispatch starts with it has all signals blocked.
+/// It is started with posix_spawn(3): Foundation's `Process` copies 256 bytes of each name in `/dev/fd`, including
+/// those after the last one, which can crash a process with more than 1,365 open descriptors; and a child that it
+/// starts on a thread of Dispatch has all signals blocked.
 final class SpawnedProcess: Sendable {
   /// The number of the process.
   let pid: Int32
-  /// What waitpid(2) said of its end; nil while it runs.
+  /// The status that waitpid(2) returned; nil while it runs.
   private let ending = Locked<Int32?>(nil)
 
-  /// Starts a program with no signal blocked and with three descriptors: those given, and nothing to read without
-  /// `input`. Where they are not given, `environment` and `folder` are those of this process.
+  /// Starts a program with no signal blocked and with three descriptors: the given ones, and an empty input without
+  /// `input`. By default, `environment` and `folder` are those of this process.
   init(
     _ program: String, _ arguments: [String], environment: [String: String]? = nil, folder: String? = nil,
     input: Int32? = nil, output: Int32, errors: Int32
@@ -60,10 +60,10 @@ final class SpawnedProcess: Sendable {
     return body(copies + [nil])
   }
 
-  /// Whether it has not ended yet.
+  /// True while it runs.
   var isRunning: Bool { exitStatus == nil }
 
-  /// Its exit status, and for one that a signal ended 128 and the signal's number; nil while it runs.
+  /// Its exit status, or 128 plus the signal's number if a signal ended it; nil while it runs.
   var exitStatus: Int32? {
     ending.withLock { ending in
       var status: Int32 = 0
@@ -72,7 +72,7 @@ final class SpawnedProcess: Sendable {
     }
   }
 
-  /// Sends a signal and does not wait; nothing where it has ended.
+  /// Sends a signal and does not wait. Does nothing if it has ended.
   func send(_ signal: Int32) {
     if isRunning { kill(pid, signal) }
   }

@@ -1,7 +1,7 @@
 package import KeyValueModel
 import OrderedCollections
 
-/// Reading JSON without ceremony: what is not there is null.
+/// Short forms to read JSON. A missing member or element is null.
 extension Value {
   /// The member of an object.
   package subscript(name: String) -> Value {
@@ -14,7 +14,7 @@ extension Value {
     items.indices.contains(index) ? items[index] : .null
   }
 
-  /// Whether an object has a member, be it null.
+  /// Returns true if an object has a member, even a null one.
   package func has(_ name: String) -> Bool {
     guard case .object(let object) = self else { return false }
     return object[name] != nil
@@ -44,7 +44,7 @@ extension Value {
     return Int(integer)
   }
 
-  /// A number of either sort.
+  /// A number of either kind.
   package var double: Double? {
     switch self {
     case .integer(let integer): Double(integer)

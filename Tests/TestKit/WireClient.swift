@@ -1,15 +1,15 @@
 package import KeyValueModel
 
-/// Talks HTTP to a port of this machine over sockets of its own, one connection for each request.
+/// An HTTP client of a port of this machine that uses its own sockets, one connection for each request.
 package struct WireClient {
   /// The port of the server.
   package let port: UInt16
   private let address: SocketAddress
-  /// What must not go away while this client, or a stream that it opened, is in use.
+  /// The object that must live as long as this client, or a stream that it opened.
   private let owner: AnyObject?
 
-  /// A client of the server on this port; it keeps `owner`, and so do its streams. `source` and `destination` are
-  /// as in `SocketAddress`.
+  /// Creates a client of the server on this port. The client and its streams retain `owner`. `source` and `destination`
+  /// are as in `SocketAddress`.
   package init(
     port: UInt16, from source: String? = nil, to destination: String = "127.0.0.1",
     keepingAlive owner: AnyObject? = nil
@@ -19,7 +19,7 @@ package struct WireClient {
     self.owner = owner
   }
 
-  /// A client of the server on a socket of this machine.
+  /// Creates a client of the server on a Unix-domain socket.
   package init(path: String, keepingAlive owner: AnyObject? = nil) {
     port = 0
     address = SocketAddress(path: path)
@@ -37,14 +37,14 @@ package struct WireClient {
     return try WireReader(socket).response(hasBody: method != "HEAD", before: deadline)
   }
 
-  /// The JSON of a resource; throws where the status is another than 200.
+  /// Returns the JSON of a resource. Throws if the status is not 200.
   package func json(_ target: String) throws(LoopbackError) -> Value {
     let response = try send("GET", target)
     guard response.status == 200 else { throw LoopbackError(.unexpectedStatus(response.status), response.text) }
     return response.json
   }
 
-  /// Sends a request that has to succeed; throws where the status is no 2xx.
+  /// Sends a request that must succeed. Throws if the status is not 2xx.
   @discardableResult
   package func must(
     _ method: String, _ target: String, _ headers: [String: String] = [:], body: String? = nil
@@ -52,7 +52,7 @@ package struct WireClient {
     try WireConnection(address).must(WireRequest(method, target, headers, body: body))
   }
 
-  /// Opens a stream; throws where the status is another than 200. `receiveBufferBytes` is as in `WireSocket`.
+  /// Opens a stream. Throws if the status is not 200. `receiveBufferBytes` is as in `WireSocket`.
   package func stream(
     _ target: String, _ headers: [String: String] = [:], method: String = "GET", body: String? = nil,
     receiveBufferBytes: Int32? = nil
@@ -69,7 +69,7 @@ package struct WireClient {
     return WireStream(socket: socket, reader: reader, head: head, owner: owner)
   }
 
-  /// Sends bytes as they are and gives the response; nil where the server closes without one.
+  /// Sends bytes unchanged and returns the response, or nil if the server closes without one.
   package func raw(
     _ bytes: [UInt8], before deadline: Deadline = Deadline()
   ) throws(LoopbackError) -> WireResponse? {

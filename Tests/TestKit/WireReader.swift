@@ -1,17 +1,17 @@
-/// Reads HTTP/1.1 from a socket: heads, bodies of known length, and bodies in chunks.
+/// A reader of HTTP/1.1 from a socket: heads, bodies of known length, and bodies in chunks.
 package final class WireReader {
-  /// A head that is longer is none.
+  /// A longer head is malformed.
   private static let maximumHeadBytes = 1 << 20
 
   private let socket: WireSocket
   private var buffer: ArraySlice<UInt8> = []
 
-  /// A reader of what the socket receives from now on.
+  /// Creates a reader of the bytes that the socket receives from now on.
   package init(_ socket: WireSocket) {
     self.socket = socket
   }
 
-  /// The next bytes up to and including the first that `delimiter` ends.
+  /// Returns the next bytes up to and including the first `delimiter`.
   private func bytes(through delimiter: String, before deadline: Deadline) throws(LoopbackError) -> ArraySlice<UInt8> {
     let mark = Array(delimiter.utf8)
     var searched = buffer.startIndex
@@ -30,21 +30,21 @@ package final class WireReader {
     }
   }
 
-  /// The next line without its end, which is a line feed with or without a carriage return.
+  /// Returns the next line without its end, which is a line feed with or without a carriage return.
   package func line(before deadline: Deadline) throws(LoopbackError) -> String {
     var line = try bytes(through: "\n", before: deadline).dropLast()
     if line.last == UInt8(ascii: "\r") { line.removeLast() }
     return String(decoding: line, as: UTF8.self)
   }
 
-  /// So many bytes.
+  /// Returns the next `count` bytes.
   package func bytes(_ count: Int, before deadline: Deadline) throws(LoopbackError) -> [UInt8] {
     while buffer.count < count { try fill(deadline) }
     defer { buffer = buffer.dropFirst(count) }
     return Array(buffer.prefix(count))
   }
 
-  /// The bytes of the next chunk; nil after the last.
+  /// Returns the bytes of the next chunk; nil after the last.
   package func chunk(before deadline: Deadline) throws(LoopbackError) -> [UInt8]? {
     let size = try line(before: deadline)
     guard let count = Int(size, radix: 16) else { throw LoopbackError(.malformed, "chunk size '\(size)'") }
@@ -55,7 +55,7 @@ package final class WireReader {
     return count == 0 ? nil : content
   }
 
-  /// A response without its body.
+  /// Reads a response without its body.
   package func head(before deadline: Deadline) throws(LoopbackError) -> WireResponse {
     let head = try bytes(through: "\r\n\r\n", before: deadline)
     guard let response = WireResponse(head: head) else {
@@ -64,7 +64,7 @@ package final class WireReader {
     return response
   }
 
-  /// The body that follows a head.
+  /// Reads the body that follows a head.
   package func body(of head: WireResponse, before deadline: Deadline) throws(LoopbackError) -> [UInt8] {
     if head.isChunked {
       var body: [UInt8] = []
@@ -77,7 +77,7 @@ package final class WireReader {
     return try bytes(length, before: deadline)
   }
 
-  /// A whole response; `hasBody` is false for the response to HEAD.
+  /// Reads a whole response. `hasBody` is false for the response to HEAD.
   package func response(hasBody: Bool, before deadline: Deadline) throws(LoopbackError) -> WireResponse {
     var response = try head(before: deadline)
     while response.status == 100 { response = try head(before: deadline) }

@@ -1,22 +1,22 @@
 package import KeyValueModel
 
-/// A request of HTTP/1.1.
+/// An HTTP/1.1 request.
 package struct WireRequest: Hashable, Sendable {
   /// The method.
   package var method: String
   /// The path with its query.
   package var target: String
-  /// The header fields, but for those that the body and the host give.
+  /// The header fields, except those derived from the body and the host.
   package var headers: [String: String]
   /// The body, which is JSON unless the headers say otherwise.
   package var body: String?
 
-  /// A request with these parts.
+  /// Creates a request with these parts.
   package init(_ method: String, _ target: String, _ headers: [String: String] = [:], body: String? = nil) {
     (self.method, self.target, self.headers, self.body) = (method, target, headers, body)
   }
 
-  /// The request as it stands on the wire to a server, with the token that the address has, if any.
+  /// Returns the request as sent to a server, with the address's token, if any.
   package func text(to address: SocketAddress) -> String {
     var request = self
     if let token = address.token, headers["Authorization"] == nil {
@@ -25,7 +25,7 @@ package struct WireRequest: Hashable, Sendable {
     return request.text(host: address.hostField)
   }
 
-  /// The request as it stands on the wire; `host` is the value of the `Host` header field, unless the headers have one.
+  /// Returns the request as sent. `host` is the value of the `Host` header field, unless the headers have one.
   package func text(host: String) -> String {
     var lines = ["\(method) \(target) HTTP/1.1"]
     if headers["Host"] == nil { lines.append("Host: \(host)") }
@@ -38,7 +38,7 @@ package struct WireRequest: Hashable, Sendable {
   }
 }
 
-/// A response of HTTP/1.1 as it came.
+/// An HTTP/1.1 response as received.
 package struct WireResponse: Sendable {
   /// The status code.
   package let status: Int
@@ -47,7 +47,7 @@ package struct WireResponse: Sendable {
   /// The body without its transfer coding.
   package var body: [UInt8] = []
 
-  /// A response without its body; nil where `head`, with or without its last empty line, is none.
+  /// Creates a response without its body; nil if `head`, with or without its last empty line, is malformed.
   package init?(head: some Sequence<UInt8>) {
     let lines = String(decoding: Array(head), as: UTF8.self).split { $0.isNewline }
     guard let words = lines.first?.split(separator: " "), words.count >= 2, words[0].hasPrefix("HTTP/1."),
@@ -61,21 +61,21 @@ package struct WireResponse: Sendable {
     (self.status, self.headers) = (status, headers)
   }
 
-  /// The value of a header field; nil where it was not sent.
+  /// The value of a header field; nil if it was not sent.
   package subscript(name: String) -> String? {
     headers.first { $0.name.lowercased() == name.lowercased() }?.value
   }
 
-  /// Whether the status is one of success.
+  /// True if the status is 2xx.
   package var isSuccess: Bool { (200..<300).contains(status) }
 
-  /// Whether the body has the chunked transfer coding (RFC 9112 §7.1).
+  /// True if the body has the chunked transfer coding (RFC 9112 §7.1).
   package var isChunked: Bool { self["Transfer-Encoding"]?.lowercased().hasSuffix("chunked") ?? false }
 
   /// The body as text.
   package var text: String { String(decoding: body, as: UTF8.self) }
 
-  /// The body as JSON; null where it is none.
+  /// The body as JSON; null if it is not JSON.
   package var json: Value { (try? Value(json: body)) ?? .null }
 
   /// The code of a problem: the last part of its `type`.

@@ -1,11 +1,11 @@
 import Glibc
 
-/// A TCP connection with blocking calls, and a deadline on everything that waits.
+/// A TCP connection with blocking calls, all of which have deadlines.
 package final class WireSocket {
   /// The descriptor; -1 once it is closed.
   package private(set) var descriptor: Int32
 
-  /// Connects. A small `receiveBufferBytes` makes a reader that stops reading felt soon.
+  /// Connects. With a small `receiveBufferBytes`, the server soon notices a reader that stops reading.
   package init(_ address: SocketAddress, receiveBufferBytes: Int32? = nil) throws(LoopbackError) {
     descriptor = try address.connect(receiveBufferBytes: receiveBufferBytes)
   }
@@ -36,7 +36,7 @@ package final class WireSocket {
   /// Sends a text.
   package func send(_ text: String) throws(LoopbackError) { try send(Array(text.utf8)) }
 
-  /// The next bytes; empty when the other side has closed.
+  /// Returns the next bytes; empty once the other side has closed.
   package func receive(before deadline: Deadline, atMost count: Int = 65_536) throws(LoopbackError) -> [UInt8] {
     try wait(for: Int16(POLLIN), deadline)
     var received = 0
@@ -56,13 +56,13 @@ package final class WireSocket {
     guard result > 0 else { throw LoopbackError(.timedOut) }
   }
 
-  /// Closes in the ordinary way.
+  /// Closes normally.
   package func close() {
     if descriptor >= 0 { Glibc.close(descriptor) }
     descriptor = -1
   }
 
-  /// Closes with a reset, as a machine does that forgot the connection.
+  /// Closes with a reset, like a machine that lost the connection's state.
   package func reset() {
     var option = linger(l_onoff: 1, l_linger: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
@@ -70,7 +70,7 @@ package final class WireSocket {
   }
 }
 
-/// One keep-alive connection with blocking calls: a request out, its response in. For one thread at a time.
+/// A keep-alive connection with blocking calls: a request out, its response in. For one thread at a time.
 package final class WireConnection {
   private let socket: WireSocket
   private let reader: WireReader
@@ -85,8 +85,8 @@ package final class WireConnection {
     self.timeoutSeconds = timeoutSeconds
   }
 
-  /// Sends a request and gives its response, whatever its status; it has to come within so many seconds, where they
-  /// are given. Where it throws, the request may have been carried out or not.
+  /// Sends a request and returns its response, whatever its status. The response has to come within `seconds`, by
+  /// default the connection's timeout. After an error, the request may or may not have been carried out.
   package func exchange(
     _ request: WireRequest, within seconds: Double? = nil
   ) throws(LoopbackError) -> WireResponse {
@@ -95,12 +95,12 @@ package final class WireConnection {
     return try reader.response(hasBody: request.method != "HEAD", before: deadline)
   }
 
-  /// Sends a request and comes back before its response, which `response` gives.
+  /// Sends a request without waiting for its response, which `response` returns.
   package func send(_ request: WireRequest) throws(LoopbackError) {
     try send(request, before: Deadline(seconds: timeoutSeconds))
   }
 
-  /// The response to the request that was sent last; waits for it.
+  /// Waits for the response to the last request, and returns it.
   package func response() throws(LoopbackError) -> WireResponse {
     try reader.response(hasBody: true, before: Deadline(seconds: timeoutSeconds))
   }
@@ -109,7 +109,7 @@ package final class WireConnection {
     try socket.send(Array(request.text(to: address).utf8), before: deadline)
   }
 
-  /// Sends a request that has to succeed; throws where the status is no 2xx.
+  /// Sends a request that must succeed. Throws if the status is not 2xx.
   @discardableResult
   package func must(_ request: WireRequest) throws(LoopbackError) -> WireResponse {
     let response = try exchange(request)

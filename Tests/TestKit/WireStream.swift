@@ -2,16 +2,16 @@ package import KeyValueModel
 
 /// An open event stream, read block by block.
 package final class WireStream {
-  /// The socket, for what a test does to the connection.
+  /// The socket, for tests that interfere with the connection.
   package let socket: WireSocket
   /// The head of the response.
   package let head: WireResponse
   private let reader: WireReader
   private let owner: AnyObject?
   private var text: ArraySlice<UInt8> = []
-  /// Whether the last chunk came: the response ended as HTTP wants it, and was not cut off.
+  /// True once the last chunk has come: the response ended properly, and was not cut off.
   package private(set) var isComplete = false
-  /// The last id that came.
+  /// The last id that was received.
   package private(set) var lastID: String?
 
   init(socket: WireSocket, reader: WireReader, head: WireResponse, owner: AnyObject?) {
@@ -21,7 +21,7 @@ package final class WireStream {
     self.head = head
   }
 
-  /// The next block, whatever it is; nil at the end of the response.
+  /// Returns the next block of any kind; nil at the end of the response.
   package func block(before deadline: Deadline = Deadline()) throws(LoopbackError) -> WireEvent? {
     while true {
       if let event = takeBlock() { return event }
@@ -50,7 +50,7 @@ package final class WireStream {
     return nil
   }
 
-  /// The next event other than a heartbeat; throws at the end of the response.
+  /// Returns the next event other than a heartbeat. Throws at the end of the response.
   package func next(before deadline: Deadline = Deadline()) throws(LoopbackError) -> WireEvent {
     while let event = try block(before: deadline) {
       if event.data != nil, event.name != "heartbeat" { return event }
@@ -58,7 +58,7 @@ package final class WireStream {
     throw LoopbackError(.connectionClosed, "the stream has ended")
   }
 
-  /// Events up to the first for which `isLast` holds, that one included. It waits as long for each.
+  /// Returns the events up to and including the first for which `isLast` holds. The deadline applies to each.
   package func events(until isLast: (WireEvent) -> Bool) throws(LoopbackError) -> [WireEvent] {
     var events: [WireEvent] = []
     while true {
@@ -68,7 +68,7 @@ package final class WireStream {
     }
   }
 
-  /// The rest up to the end of the response. It waits as long for each block.
+  /// Returns the remaining blocks up to the end of the response. The deadline applies to each.
   package func rest() throws(LoopbackError) -> [WireEvent] {
     var events: [WireEvent] = []
     while let event = try block() { events.append(event) }
@@ -76,12 +76,12 @@ package final class WireStream {
   }
 }
 
-/// One block of an event stream, as it stands on the wire and taken apart.
+/// One block of an event stream, as received and parsed.
 package struct WireEvent: Equatable {
   /// The lines of the block, without the empty one.
   package let lines: [String]
 
-  /// The block as the specification shows it.
+  /// The block in the form of the specification.
   package var text: String { lines.joined(separator: "\n") }
 
   /// The reconnection time in milliseconds: the field `retry`.
@@ -96,7 +96,7 @@ package struct WireEvent: Equatable {
   /// The data, of one line: the field `data`.
   package var data: String? { field("data") }
 
-  /// The data as JSON; null where it is none.
+  /// The data as JSON; null if it is not JSON.
   package var json: Value { data.flatMap { try? Value(json: $0) } ?? .null }
 
   /// The changes of a `change`.

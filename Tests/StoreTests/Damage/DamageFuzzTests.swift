@@ -26,7 +26,7 @@ struct DamageFuzzTests {
     #expect(failure == nil, "\(failure?.description ?? "")")
   }
 
-  /// What disks and copies do: blocks of zeros, blocks in the place of others, and anything else.
+  /// Damages bytes as disks and copies do: with blocks of zeros, misplaced blocks, and any other change.
   private static func damage(_ bytes: inout [UInt8], _ mutator: Mutator, _ random: inout SplitMix64) {
     let block = [512, 4_096].randomElement(using: &random) ?? 512
     guard bytes.count >= 2 * block, random.chance(60) else { return mutator.change(&bytes, &random) }

@@ -3,16 +3,16 @@ import Store
 import TestKit
 import Testing
 
-/// A disk forgets, a copy is cut short, a bit flips: a store is what it was, or says that it is not.
+/// Lost writes, truncated copies, flipped bits: a store starts with its full contents, or is refused.
 @Suite("A damaged store")
 struct DamageTests {
-  /// How many bytes of each file are changed besides those of its beginning; `KEYWAY_DAMAGE_BYTES` for more of them,
-  /// and at the most all.
+  /// The number of bytes of each file that are changed after its beginning. `KEYWAY_DAMAGE_BYTES` sets more, at most
+  /// all.
   private static let sample = ProcessInfo.processInfo.environment["KEYWAY_DAMAGE_BYTES"].flatMap { Int($0) } ?? 60
-  /// As long as the longest head of a file: SQLite's.
+  /// The bytes of a file's beginning: as long as the longest header, which is SQLite's.
   private static let head = 100
 
-  /// Places in a file: of its beginning every second or so, of the rest so many.
+  /// Returns positions in a file: about half of its beginning, and `sample` of the rest.
   private static func places(_ count: Int, using random: inout SplitMix64) -> [Int] {
     if sample >= count { return Array(0..<count) }
     let beginning = (0..<min(head, count)).filter { _ in sample > 1000 || Bool.random(using: &random) }
@@ -40,7 +40,7 @@ struct DamageTests {
           "seed \(seed): byte \(place) of \(path): \(content[place]) is \(damaged[place]): \(outcome)")
       }
     }
-    // It was found out, and not only by luck.
+    // The damage was detected often enough.
     #expect(refusals > 10)
   }
 

@@ -2,16 +2,16 @@ import Foundation
 import KeyValueModel
 import Store
 
-/// A small store as a process that was killed leaves it, of which copies are damaged and opened.
+/// A small store as a killed process leaves it. Tests damage and open copies of it.
 final class DamagedStore {
-  /// What a start came to.
+  /// The outcome of a start.
   enum Outcome: Equatable {
     /// The state, all of it in bytes, with the epoch, the revision and the oldest resumable revision.
     case state(epoch: String, revision: Revision, oldest: Revision, objects: [UInt8])
-    /// It was refused, for a reason.
+    /// The store was refused, for a reason.
     case refused(String)
 
-    /// The revision; nil where it was refused.
+    /// The revision; nil if the store was refused.
     var revision: Revision? {
       if case .state(_, let revision, _, _) = self { return revision }
       return nil
@@ -20,9 +20,9 @@ final class DamagedStore {
 
   /// The files of the store, by their paths in its directory.
   private(set) var files: [String: [UInt8]] = [:]
-  /// What the store is, by the revision that it was at.
+  /// The expected outcome for each revision.
   private(set) var states: [Revision: Outcome] = [:]
-  /// The last revision, and the last that anybody was told of.
+  /// The last revision; `acknowledged` is the last acknowledged one.
   private(set) var last: Revision = 0
   private(set) var acknowledged: Revision = 0
   private let folder: URL
@@ -35,10 +35,10 @@ final class DamagedStore {
 
     """
 
-  /// A store of a few dozen records. With `isCompacted` it has snapshots, and its first records are gone; with
-  /// `hasUnacknowledged` its last record was on the disk and never acknowledged.
+  /// Creates a store of a few dozen records. With `isCompacted` it has snapshots, and its first records are gone; with
+  /// `hasUnacknowledged` its last record is on the disk but was never acknowledged.
   init(isCompacted: Bool, hasUnacknowledged: Bool) throws {
-    // In memory where that can be had: nothing here is about a disk that syncs, and every start waits for some of that.
+    // In memory if possible: these tests do not need a disk, and every start would wait for its syncs.
     let base =
       FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : FileManager.default.temporaryDirectory.path
     folder = URL(fileURLWithPath: base).appendingPathComponent("keyway-damage-\(UUID().uuidString)")
@@ -64,7 +64,7 @@ final class DamagedStore {
       if number == 20 { try journal.compact(upTo: 12) }
     }
     if !hasUnacknowledged { acknowledged = last }
-    // As they are while the process lives: what is not in its place yet is in the log.
+    // The files while the process runs: records that are not yet in the database are in its log.
     let mark = files["acknowledged"]
     for path in try FileManager.default.subpathsOfDirectory(atPath: store) {
       if path != "snapshots" { files[path] = try read(path) }
@@ -94,7 +94,7 @@ final class DamagedStore {
     [UInt8](try Data(contentsOf: URL(fileURLWithPath: store + "/" + path)))
   }
 
-  /// Starts a copy in which one file is another, or, with nil, is missing.
+  /// Starts a copy in which one file is replaced, or, with nil, is missing.
   func start(with path: String? = nil, as content: [UInt8]? = nil) throws -> Outcome {
     try? FileManager.default.removeItem(atPath: store)
     try FileManager.default.createDirectory(atPath: store + "/snapshots", withIntermediateDirectories: true)
@@ -125,11 +125,11 @@ final class DamagedStore {
     return .state(epoch: epoch, revision: model.revision, oldest: oldest, objects: objects)
   }
 
-  /// Whether a start may come to this: everything, with all of the history, or, where the last record was never
-  /// acknowledged, everything but that.
+  /// Returns true if a start may have this outcome: everything, with all of the history, or everything except a last
+  /// record that was never acknowledged, or a refusal that names the file.
   func allows(_ outcome: Outcome, whole: Outcome) -> Bool {
     switch outcome {
-    // It says what is wrong, and with which file.
+    // The refusal names the file.
     case .refused(let reason): return reason.contains(store) || reason.contains("snapshot")
     case .state(let epoch, let revision, let oldest, let objects):
       if outcome == whole { return true }

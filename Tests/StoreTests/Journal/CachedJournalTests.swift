@@ -5,7 +5,7 @@ import Support
 import TestKit
 import Testing
 
-/// What a node keeps of a journal that it shares with others.
+/// A node's local cache of a journal that it shares with others.
 @Suite("What is kept of a journal of several nodes")
 struct CachedJournalTests {
   private let server: PostgresServer
@@ -20,7 +20,7 @@ struct CachedJournalTests {
     directory = try TemporaryDirectory()
   }
 
-  /// The journal by a way that can be cut, with a cache.
+  /// Opens the journal through a proxy that can be cut, with a cache.
   private func open(knowing position: JournalPosition? = nil) throws -> CachedJournal {
     let name = database.split(separator: "/").last.map(String.init) ?? ""
     var options = PostgresJournal.Options()
@@ -37,12 +37,12 @@ struct CachedJournalTests {
     return cached
   }
 
-  /// Waits until the cache has come to a revision.
+  /// Waits until the cache has reached a revision.
   private func isKept(_ journal: CachedJournal, _ revision: UInt64) -> Bool {
     Deadline().awaits { journal.cache?.journal?.bounds.last == revision }
   }
 
-  /// The end of the cache, which nothing has open.
+  /// Returns the end of the cache, which must not be open.
   private func position() throws -> JournalPosition {
     let cache = try openJournal(in: directory)
     defer { cache.close() }

@@ -5,12 +5,12 @@ import Testing
 
 @testable import Cluster
 
-/// Records that one node hands to another, which takes them over without the database.
+/// Records that one node sends to another, which applies them without the database.
 @Suite("Records that nodes hand to each other")
 struct HandedRecordsTests {
   private static let start = JournalDigest.start
 
-  /// The digest of records from a place on.
+  /// Returns the digest of records that follow a digest.
   private static func digest(_ records: [JournalRecord], from digest: JournalDigest = start) -> JournalDigest {
     records.reduce(digest) { $0.linked(to: $1) }
   }
@@ -48,7 +48,7 @@ struct HandedRecordsTests {
     #expect(try !follows(Array(all[3...]).dropLast() + [record(9, "another")], on: 3), "another body")
     let late = JournalRecord(revision: 9, milliseconds: 1, body: all[8].body)
     #expect(try !follows(Array(all[3...]).dropLast() + [late], on: 3), "another time")
-    // Another history has led to the place.
+    // Another history leads to the revision.
     #expect(try Self.handed(Array(all[3...]), digest).following(on: 3, Self.digest([record(3)])) == nil)
     #expect(HandedRecords([], digest: digest, pen: "a") == nil)
   }
@@ -71,7 +71,7 @@ struct HandedRecordsTests {
     return try PostgresJournal(server.address(of: name, port: link?.port), options: options) { identity }
   }
 
-  /// Two nodes of which the second does not reach the database any more.
+  /// Makes two nodes, the second of which can no longer reach the database.
   private func parted() throws -> (one: PostgresJournal, other: PostgresJournal, way: FaultyProxy) {
     let way = try FaultyProxy(to: server.port)
     let (one, other) = (try open("one"), try open("other", by: way))
@@ -93,7 +93,7 @@ struct HandedRecordsTests {
     #expect(other.bounds.last == 6 && other.pen == "one" && !other.hasPen)
     #expect(try other.all(after: 3) == records(4...6))
     #expect(try other.digest(at: 6) == one.digest(at: 6))
-    // The same again is of no use, nor is what is older; what overlaps is.
+    // The same records again are refused, older ones too; overlapping ones are taken.
     #expect(!other.take(handed))
     try one.append([record(7)], after: 6)
     #expect(try other.take(#require(one.handed(after: revision, digest, bytes: .max))))
@@ -116,7 +116,7 @@ struct HandedRecordsTests {
     #expect(one.handed(after: 2, Self.digest([record(2)]), bytes: .max) == nil)
     #expect(one.handed(after: 6, Self.digest(records(1...6)), bytes: .max) == nil)
     #expect(one.handed(after: 7, Self.digest(records(1...7)), bytes: .max) == nil)
-    // One that has just begun has none of the newest in memory.
+    // A journal that was just opened has no recent records in memory.
     #expect(try open("new").handed(after: 2, Self.digest(records(1...2)), bytes: .max) == nil)
     one.end(.otherHistory("a test"))
     #expect(one.handed(after: 2, Self.digest(records(1...2)), bytes: .max) == nil)
@@ -146,7 +146,7 @@ struct HandedRecordsTests {
     try one.append(records(4...5), after: 3)
     #expect(try other.take(#require(one.handed(after: 3, other.newest.digest, bytes: .max))))
     one.close()
-    // As a standby that had less, and another node has gone on from there.
+    // Like a standby that had less, and to which another node has appended.
     try server.execute(
       """
       BEGIN; DELETE FROM keyway.records WHERE revision > 4;

@@ -2,14 +2,14 @@ import Testing
 
 @testable import Cluster
 
-/// When a node asks the database about what others have told of.
+/// The times at which a node queries the database after notifications from other nodes.
 @Suite("News of other nodes")
 struct HeardNewsTests {
   private let start = ContinuousClock.now
 
   private func time(_ milliseconds: Int) -> HeardNews.Time { start + .milliseconds(milliseconds) }
 
-  /// What `isDue` says at each of some times, with what is known then.
+  /// Returns `isDue` at each of these times, with the revision known then.
   private func asked(_ news: inout HeardNews, _ looks: [(HeardNews.Time, known: UInt64)]) -> [Bool] {
     looks.map { news.isDue(at: $0.0, known: $0.known) }
   }
@@ -34,7 +34,7 @@ struct HeardNewsTests {
     news.hear(6, at: time(0), known: 5, isHanded: true)
     news.hear(7, at: time(1), known: 5, isHanded: true)
     #expect(news.due == time(0) + patience)
-    // The first has come at the second look, and the second is left as much time as the first.
+    // The first record has arrived at the second check, and the second gets as much time as the first.
     #expect(asked(&news, [(time(1), 5), (time(2), 6)]) == [false, false])
     #expect(news.due == time(2) + patience)
     #expect(asked(&news, [(time(3), 7)]) == [false])
@@ -42,7 +42,7 @@ struct HeardNewsTests {
     news.hear(9, at: time(4), known: 7, isHanded: true)
     #expect(asked(&news, [(time(4) + patience, 8)]) == [true])
     #expect(news.due == nil)
-    // What is no record does not wait with them.
+    // A notification without a record does not wait with them.
     news.hear(10, at: time(50), known: 8, isHanded: true)
     news.hear(nil, at: time(51), known: 8, isHanded: true)
     #expect(asked(&news, [(time(51), 10)]) == [true])

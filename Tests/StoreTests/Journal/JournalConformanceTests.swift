@@ -5,10 +5,10 @@ import Support
 import TestKit
 import Testing
 
-/// What every journal has to do, whatever it keeps its records in.
+/// The conformance suite of all journals, whatever they store their records in.
 @Suite("What every journal does")
 struct JournalConformanceTests {
-  /// A journal, and how to come back to it as a new process would; nil where it ends with the process.
+  /// A journal, with the means to reopen it as a new process would.
   final class Subject: CustomTestStringConvertible, Sendable {
     enum Kind: String, CaseIterable { case memory, sqlite, relaxed, postgres, cached }
 
@@ -42,7 +42,7 @@ struct JournalConformanceTests {
       return journal
     }
 
-    /// The journal as it is after its end and a new beginning.
+    /// Closes and reopens the journal.
     func reopen(_ journal: any TransactionJournal) throws -> any TransactionJournal {
       guard kind != .memory else { return journal }
       journal.close()

@@ -128,7 +128,7 @@ struct RepairTests {
       let store = try StoreFolder(records: 20, snapshots: [10, 15])
       if isMissing {
         try store.remove("journal.sqlite")
-        // What an interrupted repair may have left.
+        // A file that an interrupted repair may have left.
         try store.write("journal.sqlite.repaired", Data(repeating: 7, count: 8192))
       } else {
         try store.write("journal.sqlite", Data(repeating: 7, count: 8192))
@@ -158,7 +158,7 @@ struct RepairTests {
     var copies: [Int32] = []
     defer { for copy in copies { _ = close(copy) } }
     _ = try SQLiteJournal.repair(directory: store.path, until: 3, milliseconds: 0, isEpochNew: true) {
-      // What `fork` does to all descriptors.
+      // Copies the descriptors, as `fork` does.
       copies = openDescriptors(of: store.file("lock"), store.file("journal.sqlite")).map { dup($0) }
       return "bbbb"
     }
@@ -181,7 +181,7 @@ struct RepairTests {
     let drafts = ["journal.sqlite"] + [5, 10].map(StoreFolder.snapshot)
     for step in 0..<6 {
       let store = try StoreFolder(copying: before)
-      // The draft of the database, the drafts of snapshots, what is of no use moved aside, the old database, the new
+      // The draft of the database, the drafts of snapshots, the unusable files moved aside, the old database, the new
       // one, the new snapshots; only the mark is missing.
       try FileManager.default.copyItem(
         atPath: after.file("journal.sqlite"), toPath: store.file("journal.sqlite.repaired"))

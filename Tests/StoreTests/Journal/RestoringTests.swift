@@ -133,7 +133,7 @@ struct RestoringTests {
         let now = try store.contents()
         if step < 2 {
           #expect(now.bounds == JournalBounds(base: base, last: 20) && now.snapshots.first == 16, "step \(step)")
-          // And it goes on, also over the revision that the other would have had.
+          // And it continues, with the revision that the other would have had too.
           try store.use { journal in
             try journal.append([StoreFolder.record(21)], after: 20)
             #expect(try journal.snapshots().first?.revision == 16)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Cluster
 
-/// Several nodes that append to one journal, and a database that fails them.
+/// Several nodes that append to one journal, and a database that fails.
 @Suite("A journal of several nodes")
 struct SharedJournalTests {
   private let server: PostgresServer
@@ -23,7 +23,7 @@ struct SharedJournalTests {
     return try PostgresJournal(address ?? database, options: options) { identity }
   }
 
-  /// The journal of a node that reaches the database by a link.
+  /// Opens the journal of a node that reaches the database through a proxy.
   private func open(_ node: String, by link: FaultyProxy) throws -> PostgresJournal {
     let name = database.split(separator: "/").last.map(String.init) ?? ""
     return try open(node, by: server.address(of: name, port: link.port))
@@ -61,7 +61,7 @@ struct SharedJournalTests {
     try await waited
     #expect(one.bounds.last == 101)
     #expect(try one.records(after: 100, limit: 9, bytes: .max, waiting: .zero) == [record(101)])
-    // What is known by then is not waited for.
+    // A revision that is already known is not waited for.
     try one.waitForOthers(beyond: 100, for: Deadline.patience)
   }
 
@@ -77,7 +77,7 @@ struct SharedJournalTests {
     #expect(try open("reader").all() == records(1...3))
   }
 
-  /// Whether the records were appended. Where others were first, their records are read.
+  /// Appends the records. Returns false if others were first; then reads their records.
   private static func isFirst(
     _ journal: PostgresJournal, _ records: [JournalRecord], after last: UInt64
   ) throws -> Bool {
@@ -158,7 +158,7 @@ struct SharedJournalTests {
   @Test("An append waits as long as a write may take, forwarding before it included, and not for a connection beyond")
   func appendDeadline() throws {
     #expect(PostgresJournal.Options().appendPatience + WriteTime.forwarding == WriteTime.whole)
-    // It takes connections and says nothing: libpq itself would wait for ten minutes.
+    // It accepts connections and sends nothing: libpq itself would wait for ten minutes.
     let listener = try LoopbackListener()
     defer { listener.stop() }
     let pool = PostgresPool("postgres://keyway@127.0.0.1:\(listener.port)/keyway?connect_timeout=600&sslmode=disable")
@@ -281,7 +281,7 @@ struct SharedJournalTests {
     #expect(try other.records(after: 0, limit: 9, bytes: .max, waiting: Deadline.patience).count == 5)
     let told = Locked<[String]>([])
     one.whenOver { end in told.withLock { $0.append(end.reason) } }
-    // As a standby that had less.
+    // Like a standby that had less.
     try server.execute(
       """
       BEGIN; DELETE FROM keyway.records WHERE revision > 3;

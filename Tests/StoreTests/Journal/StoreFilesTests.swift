@@ -35,7 +35,7 @@ struct StoreFilesTests {
         #expect("\(refusal)".contains("journal.sqlite-wal"), "\(refusal)")
       }
       #expect(try copy.inspect(\.problems).contains { "\($0)".contains("journal.sqlite-wal") })
-      // What is whole can be gone on with, under another epoch.
+      // The intact records can be continued under another epoch.
       #expect(try copy.repair(until: 0).identity.epoch == "bbbb")
       #expect(try copy.contents().records.isEmpty)
     }
@@ -115,7 +115,7 @@ struct StoreFilesTests {
     }
   }
 
-  /// Whether the journal does not do something, because it does not trust its files.
+  /// Returns true if the journal refuses a call because it does not trust its files.
   private func isRefused(_ body: () throws -> Void) -> Bool {
     do {
       try body()

@@ -1,15 +1,15 @@
 import Foundation
 import Store
 
-/// A store in a folder of its own, to be damaged; it is taken away with its owner.
+/// A store in a folder of its own, to be damaged. It is removed with this object.
 final class StoreFolder {
   static let identity = JournalIdentity(epoch: "aaaa", schema: "entities: {A: {}}\n")
-  /// What the names of things that are moved aside end with.
+  /// The ending of the names of files that are moved aside.
   static let time = "20231114T221320Z"
 
   let path = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-store-\(UUID().uuidString)").path
 
-  /// A store with records and snapshots that was closed.
+  /// Creates a store with records and snapshots, and closes it.
   init(
     records count: Int, snapshots: [UInt64] = [], compactedUpTo base: UInt64 = 0
   ) throws {
@@ -20,7 +20,7 @@ final class StoreFolder {
     }
   }
 
-  /// A store with records that is as a killed process leaves it: they are in the log.
+  /// Creates a store with records as a killed process leaves it: they are in the log.
   init(killedAfter count: Int, snapshots: [UInt64] = []) throws {
     let living = try StoreFolder(records: 0)
     let copied = path
@@ -31,7 +31,7 @@ final class StoreFolder {
     }
   }
 
-  /// A copy of another one as it is.
+  /// Creates an exact copy of another one.
   init(copying other: StoreFolder) throws {
     try FileManager.default.copyItem(atPath: other.path, toPath: path)
   }
@@ -48,7 +48,7 @@ final class StoreFolder {
     try journal.writeSnapshot(at: revision, milliseconds: 5) { blocks.popFirst().map { Array($0.utf8) } }
   }
 
-  /// Opens it as a server does, and closes it: everything is in the database then, and its log is empty.
+  /// Opens it as a server does, and closes it: then everything is in the database, and its log is empty.
   @discardableResult
   func use<Result>(_ body: (SQLiteJournal) throws -> Result) throws -> Result {
     let journal = try SQLiteJournal(directory: path, durability: .synced) { Self.identity }
@@ -88,7 +88,7 @@ final class StoreFolder {
     try FileManager.default.moveItem(atPath: file(name), toPath: file(other))
   }
 
-  /// Copies a file, or takes away the one that is here where the other store has none.
+  /// Copies a file from another store, or removes the present one if that store has none.
   func take(_ name: String, from other: StoreFolder) throws {
     if has(name) { try remove(name) }
     if other.has(name) { try FileManager.default.copyItem(atPath: other.file(name), toPath: file(name)) }
@@ -98,7 +98,7 @@ final class StoreFolder {
     try FileManager.default.contentsOfDirectory(atPath: file(folder)).sorted()
   }
 
-  /// Changes one byte of a text that stands in a file.
+  /// Changes one byte of a text in a file.
   func damage(_ name: String, at text: String) throws {
     var bytes = try bytes(name)
     guard let range = bytes.range(of: Data(text.utf8)) else { throw Missing() }
@@ -110,7 +110,7 @@ final class StoreFolder {
 
   func damage(record revision: UInt64) throws { try damage("journal.sqlite", at: "<body of \(revision)>") }
 
-  /// What the journal holds, and the epoch.
+  /// Returns the contents of the journal, and the epoch.
   func contents() throws -> (epoch: String, bounds: JournalBounds, records: [JournalRecord], snapshots: [UInt64]) {
     try use { journal in
       let records = try journal.records(after: journal.bounds.base, limit: .max, bytes: .max, waiting: .zero)

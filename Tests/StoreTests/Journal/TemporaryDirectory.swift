@@ -1,7 +1,7 @@
 import Foundation
 import Store
 
-/// A directory of its own, taken away with its last owner.
+/// A directory that is removed with this object.
 final class TemporaryDirectory: Sendable {
   let path: String
 
@@ -34,7 +34,7 @@ func record(_ revision: UInt64, _ text: String? = nil) -> JournalRecord {
 func records(_ revisions: ClosedRange<UInt64>) -> [JournalRecord] { revisions.map { record($0) } }
 
 extension TransactionJournal {
-  /// Everything after a revision.
+  /// Returns all records after a revision.
   func all(after revision: UInt64 = 0) throws(JournalError) -> [JournalRecord] {
     try records(after: revision, limit: .max, bytes: .max, waiting: .zero)
   }

@@ -14,13 +14,13 @@ import Testing
 final class TestServer {
   let server: KeywayServer
 
-  /// A client; as long as it or one of its streams is in use, so is the server.
+  /// A client of the server. The client and its streams retain the server.
   var client: WireClient { WireClient(port: server.port, keepingAlive: self) }
 
-  /// The same from another address of the loopback interface: for the server another client.
+  /// Returns a client at another address of the loopback interface: to the server, another client.
   func client(from source: String) -> WireClient { WireClient(port: server.port, from: source, keepingAlive: self) }
 
-  /// The same to another address of the loopback interface.
+  /// Returns a client that connects to another address of the loopback interface.
   func client(to destination: String) -> WireClient {
     WireClient(port: server.port, to: destination, keepingAlive: self)
   }
@@ -77,7 +77,7 @@ final class TestServer {
   }
 }
 
-/// The world of these tests: small, and independent of the example's files.
+/// The data of these tests: small, and independent of the example's files.
 enum Fixture {
   static let schema = """
     entities:
@@ -131,9 +131,9 @@ enum Fixture {
   ]
 }
 
-/// What several clients do at the same time.
+/// Concurrent actions of several clients.
 enum TestThreads {
-  /// Runs `body` on so many threads of its own, each with its number, and gives what goes wrong in them.
+  /// Runs `body` on so many threads, each with its number. Returns their errors.
   static func run(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) -> [String] {
     let failures = Locked<[String]>([])
     let group = DispatchGroup()
@@ -154,12 +154,12 @@ enum TestThreads {
 }
 
 extension WireResponse {
-  /// The body of a JSON response without the newline that it ends with; nil where it does not end with one.
+  /// The body of a JSON response without the newline at its end; nil if it does not end with one.
   var jsonText: String? { text.hasSuffix("\n") ? String(text.dropLast()) : nil }
 }
 
 extension ClientAddress {
-  /// Some address, another for each number.
+  /// Creates an address that differs for each number.
   init(number: UInt8) {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

@@ -3,7 +3,7 @@ import KeywayServer
 import TestKit
 import Testing
 
-/// Tokens that no key signed, and rules that make no sense.
+/// Tokens that no key signed, and rules that are meaningless.
 @Suite("Any token and any rule") struct AccessFuzzTests {
   @Test("A token that no key signed as it stands is refused, whatever it says")
   func anyToken() throws {
@@ -22,7 +22,7 @@ import Testing
     let mutator = Mutator(corpus, pieces: pieces + parts)
     let failure = Fuzzer("tokens", rounds: 300).run(
       make: { random -> (token: String, isCookie: Bool) in
-        // What a header may hold: the rest is for the fuzzer of HTTP.
+        // Only bytes that a header may contain: the fuzzer of HTTP tests the others.
         let visible = mutator.bytes(&random).map { (0x20...0x7E).contains($0) ? $0 : 0x21 }
         return (String(decoding: visible, as: UTF8.self), random.chance(30))
       },
@@ -33,7 +33,7 @@ import Testing
         input.isCookie && isWhole
         ? ["Cookie": "keyway_session=\(input.token)"] : ["Authorization": "Bearer \(input.token)"]
       let response = try guarded.client.send("GET", "/v1/objects/Account/1", headers)
-      // Spaces around a token are none of it.
+      // Spaces around a token are not part of it.
       let bare = String(input.token.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
       // The cookie of a session has no token.
       if headers["Authorization"] != nil, valid.contains(bare) {
@@ -75,7 +75,7 @@ import Testing
       make: { random in (0..<4).map { _ in String(decoding: mutator.bytes(&random), as: UTF8.self) } },
       describe: { $0.joined(separator: " | ") }
     ) { rules in
-      // One broken rule hides what the others do.
+      // One invalid rule would keep the others from being tested.
       let rules = rules.enumerated().map { place, rule in Self.isRule(rule, at: place) ? rule : "level > 1" }
       guard let schema = Self.schema(rules) else { return "these are no rules" }
       return try Self.complaint(of: try GuardedServer(schema: schema, objects: Self.objects))
@@ -90,7 +90,7 @@ import Testing
     return (try? Schema(yaml: schema)) != nil
   }
 
-  /// The schema with these rules; nil where they cannot be written in one line of YAML.
+  /// Makes the schema with these rules; nil if they cannot be written in one line of YAML.
   private static func schema(_ rules: [String]) -> String? {
     guard rules.allSatisfy({ $0.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value < 0x7F } }) else { return nil }
     let quoted = rules.map {
@@ -125,7 +125,7 @@ import Testing
       """
   }
 
-  /// What does not fit together in what each identity is shown.
+  /// Describes an inconsistency between the responses to each identity; nil if there is none.
   private static func complaint(of guarded: GuardedServer) throws -> String? {
     let client = guarded.client
     let headers = [[:]] + identities.map { guarded.bearer($0.name, roles: $0.roles, ["level": .integer($0.level)]) }

@@ -34,7 +34,7 @@ final class GuardedServer {
 
   var client: WireClient { server.client }
 
-  /// The header of a token for somebody, for so many seconds from now.
+  /// Returns the header with a token of a subject, valid for so many seconds from now.
   func bearer(_ sub: String, roles: [String] = [], for seconds: Int64 = 600, _ claims: JSONObject = [:]) -> [String:
     String]
   {
@@ -55,7 +55,7 @@ final class GuardedServer {
   var reader: [String: String] { bearer("alice", roles: ["reader"]) }
 }
 
-/// The next event of a type.
+/// Returns the next event of a type.
 func first(_ name: String, of stream: WireStream) throws -> WireEvent {
   try #require(try stream.events { $0.name == name }.last)
 }
@@ -63,7 +63,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
 /// A schema without rules, on a server with keys: everything for admins, nothing for others.
 @Suite("Who may ask") struct AccessTests {
   private static let put = #"{"firstName":"Eve","lastName":"Eve"}"#
-  /// What each route and form of write answers nobody, somebody, and an admin.
+  /// The status of each route and form of write for an anonymous client, a client with a token, and an admin.
   private static let table: [(method: String, target: String, body: String?, answers: [Int])] = [
     ("GET", "/healthz", nil, [200, 200, 200]),
     ("GET", "/readyz", nil, [200, 200, 200]),
@@ -126,7 +126,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
         let response = try guarded.client.send("GET", target, ["Authorization": authorization])
         #expect(response.status == 401 && response.problem == "unauthenticated", "\(authorization) \(target)")
         #expect(response["WWW-Authenticate"] == #"Bearer error="invalid_token""#)
-        // A problem never says what a token held.
+        // A problem never reveals the content of a token.
         #expect(!response.text.contains("alice"))
       }
     }
@@ -224,13 +224,13 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     #expect(try first("change", of: stream).changes.map { $0["new"].json } == [#""hello""#, "null"])
     try guarded.client.must("PUT", "/v1/objects/News/1/text", guarded.ann, body: #""more""#)
     #expect(try first("change", of: stream).changes.map { $0["new"].json } == [#""more""#])
-    // What it may not show is not there, in all ways to bind it.
+    // Objects that it may not show do not exist for it, in all ways to bind them.
     for body in [#"{"object":"Account/1","keyPaths":["balance"]}"#, #"{"object":"Account/9","keyPaths":["balance"]}"#] {
       #expect(try guarded.client.send("PUT", url + "/cells/b", body: body).status == 401)
     }
     try guarded.client.must("PUT", url + "/cells/b", body: #"{"entity":"Customer"}"#)
     #expect(try first("results", of: stream).json["count"].whole == 0)
-    // It is of those without a token, and of admins; its name is in no list but theirs.
+    // It belongs to clients without a token, and to admins; only their lists contain its name.
     #expect(try guarded.client.send("GET", url, guarded.ann).problem == "unknown-stream")
     #expect(try guarded.client.send("GET", url, guarded.admin).status == 200)
     #expect(try guarded.client.send("GET", "/v1/streams").status == 401)
@@ -238,7 +238,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     let hers = try guarded.client.stream("/v1/streams", guarded.ann)
     let name = try #require(try first("open", of: hers).json["url"].text)
     for method in ["GET", "DELETE"] { #expect(try guarded.client.send(method, name).status == 401) }
-    // Another connection takes it over as any other.
+    // Another connection takes it over like any other stream.
     let again = try guarded.client.stream(url)
     #expect(try first("open", of: again).json["url"].text == url)
     #expect(try guarded.client.send("DELETE", url).status == 204)
@@ -273,7 +273,8 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("eve")).status == 403)
     #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("eve", ["level": .integer(4)])).status == 200)
     #expect(try guarded.client.send("GET", "/v1/status", guarded.bearer("eve", ["level": .string("x")])).status == 403)
-    // By default it is a list that has the role in it: `in` would find it among the keys of a map, whatever they say.
+    // By default the claim is a list that contains the role: `in` would find it among the keys of a map, whatever their
+    // values.
     let usual = try GuardedServer(objects: [])
     let map: Value = .object(["keyway-admin": .bool(false)])
     for roles in [map, .string("keyway-admin"), .null, .array([.string("keyway")])] {
@@ -342,7 +343,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
     #expect(try status("PUT", "/v1/objects/Account/1/balance", node, "1") == 403)
     #expect(try status("POST", "/v1/transactions", node, #"{"operations":[]}"#) == 403)
     for target in ["/healthz", "/v1/session"] { #expect(try status("GET", target, node) == 200) }
-    // A role that is a member of something else makes no node.
+    // A role that is a member of something other than a list does not make a node.
     let other = guarded.bearer("c", ["roles": .object(["keyway-node": .bool(true)])])
     #expect(try status("GET", "/v1/nodes", other) == 403 && status("GET", "/v1/entities", other) == 200)
   }

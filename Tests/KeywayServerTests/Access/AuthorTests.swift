@@ -29,13 +29,13 @@ struct AuthorTests {
     try guarded.client.must(
       "PUT", "/v1/objects/Note/2", guarded.admin.merging(["Keyway-Lifetime": "1"]) { $1 }, body: "{}")
     let expected = ["ann", "bob", "q\"\n\u{e9}", "root", "-"]
-    // The last is the end of the lease, which the server writes itself.
+    // The last is the lease expiry, which the server writes itself.
     let told = try (0..<expected.count).map { _ in try first("transaction", of: stream).data ?? "" }
     #expect(try Self.authors(told) == expected)
     let read = try guarded.client.must("GET", "/v1/journal", guarded.admin).text.split(separator: "\n").map(String.init)
     #expect(read == told)
     #expect(try guarded.client.send("GET", "/v1/journal", guarded.ann).status == 403)
-    // Byte for byte the same of what was written down, by whatever server has the journal.
+    // The same, byte for byte, from the journal's records, on any server that has the journal.
     let records = try journal.records(after: 0, limit: 100, bytes: 1 << 20, waiting: .zero)
     let kept = try records.map { try $0.transaction() }
     #expect(kept.map { $0.author ?? "-" } == expected)

@@ -3,7 +3,7 @@ import KeywayServer
 import Store
 import TestKit
 
-/// A bank whose tellers do everything with its accounts, and whose customers see their own.
+/// A bank whose tellers may do everything with its accounts, and whose customers see only their own.
 enum Bank {
   static let schema = """
     access:

@@ -20,7 +20,7 @@ struct CutStreamAccessTests {
     #expect(try byAdmin.next().name == "open")
     let state = try byAdmin.next()
     #expect(state.changes.map { $0["cell"].text }.contains("one"))
-    // What is not for its owner is not told to an admin either.
+    // Events that its owner may not see are not sent to an admin either.
     try stream.send("PUT", "/cells/three", #"{"object":"Account/2","keyPaths":["balance"]}"#)
     #expect(try stream.send("GET", "/cells/three").problem == "unknown-cell")
     #expect(try stream.status() == 200)

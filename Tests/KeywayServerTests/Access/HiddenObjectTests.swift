@@ -2,11 +2,13 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// What may not be read is not there: each request has the answer that it would have if the object had never been.
+/// An object that may not be read does not exist for the client: each request has the same response as if it had never
+/// existed.
 @Suite("Objects that may not be read") struct HiddenObjectTests {
   private typealias Request = (method: String, target: String, headers: [String: String], body: String?)
 
-  /// Ann may not read `Account/2`, and there is no `Account/9`: `Account/N` stands for either.
+  /// Requests to `Account/N`, which stands for `Account/2`, which Ann may not read, or for `Account/9`, which does not
+  /// exist.
   private static let requests: [Request] = [
     ("GET", "Account/N", [:], nil), ("GET", "Account/N/balance", [:], nil), ("GET", "Account/N/nothing", [:], nil),
     ("GET", "Account/N", ["Accept": "text/event-stream"], nil), ("GET", "Account/N", ["If-None-Match": "*"], nil),
@@ -28,7 +30,7 @@ import Testing
     ("POST", "Customer/1/accounts", [:], #"{"@ref":"Account/N"}"#),
   ]
 
-  /// One after the other in a transaction, where the mistake that comes first must not depend on what is hidden.
+  /// Operations of one transaction, in which the first mistake must not depend on hidden objects.
   private static let operations = [
     #"{"op":"require","object":"Account/N","revision":2}"#, #"{"op":"delete","object":"Account/N"}"#,
     #"{"op":"set","object":"Account/N","keyPath":"balance","value":1}"#,
@@ -115,7 +117,7 @@ import Testing
     for (news, account) in [("News/2", "Account/1"), ("News/3", "Account/3")] {
       try bank.client.must("PUT", "/v1/objects/\(news)", bank.admin, body: #"{"about":"\#(account)"}"#)
     }
-    // What is between the two others in truth, is before them for Ann, who may not read it.
+    // The account whose balance is between the others comes first for Ann, who may not read it.
     for query in ["News?sort=about.balance", "News?section=about.balance"] {
       let stream = try bank.client.stream("/v1/objects/\(query)", bank.ann)
       for body in [try bank.json(query, bank.ann), try first("results", of: stream).json] {
@@ -190,7 +192,7 @@ import Testing
   func replays() throws {
     let bank = try GuardedServer.bank()
     let target = "/v1/objects/News/1/about.balance,text?options=new,old"
-    /// The values that a replay of these changes tells of the path.
+    /// Returns the values of the path in a replay of these changes.
     func told(_ changes: [(target: String, body: String)]) throws -> [String] {
       let cursor = bank.cursor
       for change in changes + [("News/1/text", #""end""#)] {

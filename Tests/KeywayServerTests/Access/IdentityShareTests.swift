@@ -6,7 +6,7 @@ import Store
 import TestKit
 import Testing
 
-/// What belongs to an identity, and not to the address that it comes from.
+/// Limits and records that belong to an identity, and not to its address.
 @Suite("Shares of identities") struct IdentityShareTests {
   private static let note = #"{"text":"x"}"#
 
@@ -116,7 +116,7 @@ import Testing
     }
     let again = try [memo(), word(), transaction()]
     #expect(again.map(\.status) == [201, 204, 204] && again.allSatisfy { $0.body.isEmpty && $0["ETag"] == nil })
-    // What is gone was told before.
+    // The objects are deleted, and the stored responses are given again, since deleted objects are not hidden.
     for object in ["Memo/1", reference] { try bank.client.must("DELETE", "/v1/objects/\(object)", bank.admin) }
     #expect(try [memo(), word(), transaction()].map(\.body) == answers.map(\.body))
   }

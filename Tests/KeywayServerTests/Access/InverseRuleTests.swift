@@ -45,9 +45,9 @@ struct InverseRuleTests {
 
   private func world() throws -> GuardedServer { try GuardedServer(schema: Self.schema, objects: Self.objects) }
 
-  /// Writes of Bob, each with its answer.
+  /// Writes of Bob, each with the status of its response.
   private static let writes: [(method: String, target: String, body: String?, status: Int)] = [
-    // Ann's post becomes no post of Bob's, in whatever way he says it.
+    // Bob cannot take over Ann's post by any form of write.
     ("POST", "Person/2/posts", #""Post/1""#, 403),
     ("POST", "Person/2/posts?index=0", #""Post/1""#, 403),
     ("PUT", "Person/2/posts?index=0", #""Post/1""#, 403),
@@ -57,18 +57,18 @@ struct InverseRuleTests {
     ("PUT", "Person/9", #"{"user":"bob","posts":["Post/1"]}"#, 403),
     ("POST", "Person", #"{"posts":["Post/1"]}"#, 403),
     ("PUT", "Post/1/author", #""Person/2""#, 403),
-    // A post without an author is nobody's either.
+    // Nor can he take a post without an author.
     ("POST", "Person/2/posts", #""Post/4""#, 403),
-    // Before: he lets his own go, and afterwards it is not his.
+    // He may not give up his own post: afterwards it would not be his.
     ("DELETE", "Person/2/posts?index=0", nil, 403),
     ("DELETE", "Person/2/posts?object=Post/2", nil, 403),
     ("PUT", "Person/2", #"{"user":"bob"}"#, 403),
-    // The to-many that mirrors a to-one needs nothing: he may write a post, and it is his.
+    // A to-many that mirrors a to-one needs no permission: he may write a post that is his.
     ("PUT", "Post/9", #"{"author":"Person/2"}"#, 201),
     ("PUT", "Post/9", #"{"author":"Person/1"}"#, 201),
     ("POST", "Person/2/posts", #"{"text":"new"}"#, 200),
     ("POST", "Person/1/posts", #"{"text":"new"}"#, 403),
-    // Two to-manys: the far key has a rule of its own, or both objects are asked.
+    // Two to-manys: the far key has a rule of its own, or the rules of both objects are checked.
     ("POST", "Person/2/likes", #""Post/1""#, 200),
     ("POST", "Person/2/likes?operation=set", #"["Post/1","Post/2"]"#, 200),
     ("POST", "Post/1/likers", #""Person/2""#, 403),
@@ -76,7 +76,7 @@ struct InverseRuleTests {
     ("POST", "Post/2/likers", #""Person/2""#, 200),
     ("POST", "Person/2/pins", #""Post/1""#, 403),
     ("POST", "Person/2/pins", #""Post/2""#, 200),
-    // One to one: his desk, the new one, and who has it.
+    // One to one: his desk, the new one, and its present owner.
     ("PUT", "Person/2/desk", #""Desk/3""#, 200),
     ("PUT", "Person/2/desk", #""Desk/1""#, 403),
     ("PUT", "Person/2/desk", "null", 200),
@@ -84,12 +84,12 @@ struct InverseRuleTests {
     ("PUT", "Desk/3/owner", #""Person/2""#, 200),
     ("PUT", "Desk/9", #"{"owner":"Person/1"}"#, 403),
     ("PUT", "Desk/9", #"{"owner":"Person/2"}"#, 201),
-    // The rule of the to-one holds from both sides, also for what is made there.
+    // The rule of the to-one applies from both sides, even to objects that are created there.
     ("PUT", "Token/1/holder", "null", 403),
     ("POST", "Person/2/tokens", "{}", 403),
     ("PUT", "Token/9", #"{"holder":"Person/2"}"#, 403),
     ("PUT", "Token/9", "{}", 201),
-    // What is hidden is not there.
+    // Hidden objects do not exist.
     ("POST", "Person/2/posts", #""Post/3""#, 422),
     ("POST", "Person/2/posts", #""Post/99""#, 422),
     ("POST", "Person/2/likes", #""Post/3""#, 422),
@@ -119,7 +119,7 @@ struct InverseRuleTests {
     let refused = try commit(first, theft, by: world.bob).json
     #expect(refused["object"].text == "Post/1" && refused["operation"].whole == 1, "\(refused.json)")
     #expect(try commit(theft, by: world.admin).status == 200)
-    // What the delete rules do needs no permission.
+    // The effects of delete rules need no permission.
     try world.client.must("DELETE", "/v1/objects/Person/1", world.admin)
   }
 

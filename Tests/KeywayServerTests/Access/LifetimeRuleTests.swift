@@ -23,7 +23,7 @@ struct LifetimeRuleTests {
     return world
   }
 
-  /// The answers of writes with a lifetime to Bob, who may update every note, and to Ann, who may delete these.
+  /// The statuses of writes with a lifetime for Bob, who may update every note, and for Ann, who may delete these.
   private static let writes: [(method: String, target: String, lifetime: String, body: String, answers: [Int])] = [
     ("PATCH", "Note/1", "1", "{}", [403, 200]),
     ("PUT", "Note/1", "1", #"{"owner":"ann"}"#, [403, 200]),
@@ -70,7 +70,7 @@ struct LifetimeRuleTests {
     let refusedMade = try commit([plain, made], world.bob)
     #expect(refusedMade.problem == "forbidden" && refusedMade.json["operation"].whole == 1, "\(refusedMade.text)")
     #expect(try commit([made], world.ann).status == 200)
-    // A condition that does not hold comes after the rules.
+    // A failed condition is reported after the rules.
     let stale = #"{"op":"require","object":"Note/1","revision":0}"#
     #expect(try commit([leased, stale], world.bob).problem == "forbidden")
     #expect(try commit([made.replacing("Note/8", with: "Note/7"), stale], world.bob).problem == "forbidden")

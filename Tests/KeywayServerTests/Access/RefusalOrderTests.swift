@@ -2,10 +2,10 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// What comes first where a write is wrong in more than one way (the specification, section 11).
+/// The precedence of refusals of a write with several mistakes (the specification, section 11).
 @Suite("Rules before conditions and values")
 struct RefusalOrderTests {
-  /// What a teller may not do, each with something else that is wrong.
+  /// Writes that a teller may not make, each with another mistake.
   private static let forbidden: [(method: String, target: String, body: String, headers: [String: String])] = [
     ("PUT", "Account/1/balance", "-1", ["If-Match": "\"x-1\""]),
     ("PATCH", "Account/1", #"{"balance":-1}"#, ["If-Match": "\"x-1\""]),
@@ -24,7 +24,7 @@ struct RefusalOrderTests {
         method, "/v1/objects/\(target)", bank.teller.merging(headers) { $1 }, body: body)
       #expect(answer.problem == "forbidden", "\(method) \(target) \(body): \(answer.text)")
     }
-    // As the operations leave it, all together.
+    // The value rules apply to the result of all operations together.
     func transact(_ operations: String..., by headers: [String: String], match tag: String? = nil) throws
       -> WireResponse
     {

@@ -153,11 +153,11 @@ import Testing
     }
     let none = JournalDigest.start.value
     let (lacking, even) = (try connect(), try connect())
-    // The first time that a node is heard, all are answered.
+    // The first request of a node gets all revocations.
     try poll(even, knowing: none)
     let known = try batch(even, after: store.revision).revocations.value
     #expect(known != none)
-    // The one that lacks nothing still waits when the other has its answer; two seconds may be short for that.
+    // The node that lacks nothing still waits when the other has its response. Two seconds may be too short for that.
     let waits = try (0..<5).contains { number in
       let revision = store.revision
       try poll(even, knowing: known)
@@ -186,7 +186,7 @@ import Testing
   func randomly() throws {
     var random = SplitMix64(seed: seed)
     let guarded = try GuardedServer()
-    // The two forms of one letter are two names.
+    // The two forms of one letter make two names.
     let subjects = ["a", "b", "\u{e4}", "a\u{308}"]
     let start = Int64(1_700_000_000)
     var oracle: [[UInt8]: Int64] = [:]

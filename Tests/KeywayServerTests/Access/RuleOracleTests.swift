@@ -5,7 +5,7 @@ import KeywayServer
 import TestKit
 import Testing
 
-/// Random schemas with rules, random transactions, and everything that each identity is told, against `RuleWorld`.
+/// Random schemas with rules, random transactions, and all responses and events of each identity, against `RuleWorld`.
 @Suite("Rules against an oracle") struct RuleOracleTests {
   private static let rounds = 20
   private static let transactions = 25
@@ -25,9 +25,9 @@ import Testing
   }
 }
 
-/// One server with one world: what happened, and what each identity may know of it.
+/// One server with one world: its history, and the part that each identity may know.
 final class RuleRun {
-  /// What somebody watches.
+  /// A stream of an identity, with the value that it shows.
   private struct Watch {
     let identity: Int
     let object: String
@@ -44,7 +44,7 @@ final class RuleRun {
     var isVisible = true
     var shown = Value.null
     var isGone = false
-    /// Whether the object was not to be read at some revision since: then the cell is told that it is gone.
+    /// True if the object was unreadable at some revision since: then the cell is told that it is gone.
     var hasEnded = false
   }
 
@@ -60,15 +60,15 @@ final class RuleRun {
   private let headers: [[String: String]]
   var state: RuleWorld.State = [:]
   private var number = 0
-  /// How many transactions were not refused.
+  /// The number of transactions that were not refused.
   private(set) var commits = 0
-  /// The words that each identity may have been told: those of all that it could read at some revision.
+  /// The words that each identity may have seen: those of everything that it could read at some revision.
   private var words: [Set<String>] = Array(repeating: [], count: RuleWorld.identities.count)
   private var watches: [Watch] = []
   var lists: [(identity: Int, query: String, stream: WireStream, list: LiveList)] = []
   /// The cells of one stream of each identity with a token, by their names.
   private var screens: [Int: Screen] = [:]
-  /// Where somebody was when a stream of theirs ended: to resume from.
+  /// The positions of identities when their streams ended, to resume from.
   private var cursors: [(identity: Int, object: String, path: String, cursor: String, shown: Value?, hasEnded: Bool)] =
     []
 
@@ -155,10 +155,10 @@ final class RuleRun {
     for _ in 0..<Int.random(in: 1...5, using: &random) {
       let operation = operation(using: &random)
       let object = operation.split(separator: "\"")[7]
-      // Each object once, so that each word that is written is in the state that the transaction leaves.
+      // Each object once, so that each written word is in the state after the transaction.
       if named.insert(String(object)).inserted { operations.append(operation) }
     }
-    // What one operation names, another may delete: such a transaction is refused, and nothing happens.
+    // One operation may delete an object that another names: such a transaction is refused, and changes nothing.
     let response = try guarded.client.send(
       "POST", "/v1/transactions", guarded.admin, body: "{\"operations\":[\(operations.joined(separator: ","))]}")
     commits += response.status == 200 ? 1 : 0
@@ -183,7 +183,7 @@ final class RuleRun {
       try checkReads(index, identity)
     }
     for (position, cut) in cursors.enumerated() {
-      // One that was not to be read since ends there, whatever became of it.
+      // A stream of an object that has been unreadable since ends there, even if it is readable again.
       if !world.mayRead(cut.object, state, RuleWorld.identities[cut.identity]) { cursors[position].hasEnded = true }
     }
     try checkWatches()
@@ -196,7 +196,7 @@ final class RuleRun {
     try resume(using: &random)
   }
 
-  /// Nothing that is sent to an identity has a word in it that it could never read.
+  /// Expects that a text sent to an identity contains no word that it could never read.
   func checkWords(_ text: String, _ index: Int, _ place: String) {
     for word in text.split(whereSeparator: { !$0.isLetter && !$0.isNumber }) {
       guard word.hasPrefix("w"), word.hasSuffix("w"), Int(word.dropFirst().dropLast()) != nil else { continue }
@@ -244,7 +244,7 @@ final class RuleRun {
     #expect(filtered["objects"].items.compactMap { $0["@ref"].text } == expected, "\(name): filter, identity \(index)")
   }
 
-  /// The streams come to show what there is to see, by what they are told alone.
+  /// Checks that the streams' events alone lead to the values that the identities may see.
   private func checkWatches() throws {
     for position in watches.indices {
       let watch = watches[position]
@@ -253,7 +253,7 @@ final class RuleRun {
       let expected = world.value(watch.object, watch.path, state, identity)
       while isVisible ? watches[position].shown != expected : !watches[position].isGone {
         let event = try watch.stream.next()
-        // A computed key is worked out from everything, and also between two operations.
+        // A computed key reads hidden objects too, and is also evaluated between two operations.
         if watch.path != "label" { checkWords(event.data ?? "", watch.identity, "\(watch.object)/\(watch.path)") }
         apply(event, to: position)
       }
@@ -268,7 +268,7 @@ final class RuleRun {
     for change in json["changes"].items where change.has("new") { watches[position].shown = change["new"] }
   }
 
-  /// The cells on screen come to show what there is to see.
+  /// Checks that the cells on screen show the values that the identities may see.
   private func checkScreens() throws {
     for index in Array(screens.keys) {
       for name in (screens[index]?.cells ?? [:]).keys {
@@ -295,7 +295,7 @@ final class RuleRun {
     }
   }
 
-  /// Binds, and moves on and off screen, cells of one identity.
+  /// Binds cells of one identity, and moves them on and off screen.
   private func scroll(_ index: Int, using random: inout SplitMix64) throws {
     if screens[index] == nil {
       let stream = try guarded.client.stream("/v1/streams", headers[index])
@@ -330,7 +330,7 @@ final class RuleRun {
     for index in RuleWorld.identities.indices where random.chance(40) {
       let object = Self.random("Doc", using: &random)
       if state[object] != nil, !world.mayRead(object, state, RuleWorld.identities[index]) {
-        // A place where the object was not readable.
+        // A position at which the object was not readable.
         cursors.append((index, object, "text", guarded.cursor, nil, false))
       }
       let path = ["text", "owner.name", "owner.team.code", "label", "links"].randomElement(using: &random) ?? "text"
@@ -347,7 +347,7 @@ final class RuleRun {
     }
     try checkWatches()
     try checkLists()
-    // Some streams are cut, to be gone on with later.
+    // Some streams are cut, to be resumed later.
     for position in watches.indices.reversed() where random.chance(30) {
       let watch = watches.remove(at: position)
       guard let cursor = watch.stream.lastID else { continue }
@@ -356,7 +356,7 @@ final class RuleRun {
     }
   }
 
-  /// Goes on where a stream was cut: to what there is to see now, to the end of the object, or anew.
+  /// Resumes streams that were cut: up to the present values, up to the end of the object, or from a reset.
   private func resume(using random: inout SplitMix64) throws {
     for position in cursors.indices.reversed() where random.chance(50) {
       let (index, object, path, cursor, shown, hasEnded) = cursors.remove(at: position)
@@ -371,7 +371,7 @@ final class RuleRun {
         continue
       }
       if isVisible, shown == nil || !hasEnded {
-        // What was shown before the cut is shown still where nothing is told.
+        // Without further events, the value before the cut is still shown.
         guard let shown else {
           let first = try stream.next()
           #expect(first.name == "reset" && first.json["reason"].text == "compacted", "\(name): \(object)")

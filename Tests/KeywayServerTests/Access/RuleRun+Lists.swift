@@ -3,9 +3,9 @@ import KeywayClient
 import TestKit
 import Testing
 
-/// Live queries of the identities, against fetches, and what their rows come to.
+/// Live queries of the identities, against fetches and the aggregates of their rows.
 extension RuleRun {
-  /// A list whose filter fails for some, and what its rows come to.
+  /// A query whose filter fails for some objects, with aggregates.
   static let summedUp =
     "Doc?filter=owner.name%20%3C%20%27zzz%27&keys=level,owner.name&aggregate=@count,@sum.level,@max.owner.name"
 
@@ -22,7 +22,7 @@ extension RuleRun {
       }
       let list = lists[position].list
       #expect(list.total == rows.count && fetch["total"].whole == rows.count, "\(name): \(query)")
-      // What a row that may not be read adds is in no aggregate.
+      // Aggregates contain nothing of rows that may not be read.
       guard query.contains("aggregate") else { continue }
       let levels = rows.map { $0["level"].whole ?? 0 }
       let texts = rows.compactMap { $0["owner.name"].text }
@@ -37,8 +37,8 @@ extension RuleRun {
     }
   }
 
-  /// For how many objects that an identity sees the filter of the aggregated list fails: those whose owner's name is
-  /// null, or not to be read.
+  /// Returns the number of objects that an identity sees and for which the filter of the aggregated list fails: those
+  /// whose owner's name is null, or unreadable.
   private func failures(_ index: Int) -> Int {
     let identity = RuleWorld.identities[index]
     return (1...3).map { "Doc/\($0)" }.count {

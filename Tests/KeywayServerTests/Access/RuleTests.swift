@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 @Suite("Rules") struct RuleTests {
-  /// What each request answers nobody, the owner, another customer, a teller, and an admin.
+  /// The status of each request for an anonymous client, the owner, another customer, a teller, and an admin.
   private static let reads: [(target: String, answers: [Int])] = [
     ("Account/1", [401, 200, 404, 200, 200]),
     ("Account/1/balance", [401, 200, 404, 200, 200]),
@@ -62,7 +62,7 @@ import Testing
     #expect(try references("Account?section=code", bank.teller) == ["Account/1", "Account/2", "Account/3"])
     let sections = try bank.json("Account?section=code", bank.ann)["sections"]
     #expect(sections.elements?.count == 2)
-    // References stay, and what is behind them is null; computed keys are worked out from everything.
+    // References stay, and values after them are null; computed keys read hidden objects too.
     let customer = try bank.json("Customer/1", bank.bob)
     #expect(customer["accounts"].elements?.count == 2 && customer["total"] == .integer(40))
     #expect(try bank.json("Customer/1/accounts.@count", bank.bob) == .integer(2))
@@ -76,7 +76,7 @@ import Testing
     #expect(try references("News?filter=about%20==%20'Account/2'", bank.ann) == ["News/1"])
     #expect(try references("News?filter=about.balance%20>%201.0", bank.ann) == [])
     #expect(try references("News?filter=about.balance%20>%201.0", bank.bob) == ["News/1"])
-    // Hidden keys are not there.
+    // Hidden keys are left out.
     let account = try bank.json("Account/1", bank.ann)
     #expect(account["note"] == .null && !account.json.contains("note") && account["balance"] == .integer(10))
     #expect(try bank.json("Account/1", bank.teller)["note"] == .string("n1"))
@@ -105,7 +105,7 @@ import Testing
     #expect(stale.status == 412 && stale["ETag"] == patched["ETag"])
   }
 
-  /// What each write answers nobody, the owner, another customer, a teller, and an admin.
+  /// The status of each write for an anonymous client, the owner, another customer, a teller, and an admin.
   private static let writes: [(method: String, target: String, body: String?, answers: [Int])] = [
     ("PUT", "Account/1/balance", "1", [401, 403, 404, 200, 200]),
     ("PUT", "Account/1/note", #""x""#, [401, 403, 404, 200, 200]),
@@ -199,7 +199,7 @@ import Testing
     }
     #expect(try send(patch, box.ann).problem == "forbidden")
     #expect(try box.json("Box/1", box.admin)["lock"] == .string("l"))
-    // One that leaves the key as it is sets it not.
+    // A patch that leaves the key unchanged does not set it.
     let same = #"[{"op":"replace","path":"","value":{"text":"u","lock":"l"}}]"#
     #expect(try send(same, box.ann).status == 200)
     #expect(try send(patch.replacing("/draft", with: "/none"), box.bearer("carl", roles: ["chief"])).status != 403)
@@ -230,7 +230,7 @@ import Testing
         "PATCH", "/v1/objects/Box/1", box.ann.merging(["Content-Type": "application/json-patch+json"]) { $1 },
         body: body)
     }
-    // Nor does its ETag move with one, also where nothing of the object is computed.
+    // Nor does its ETag change with a hidden key, even if the object has no computed keys.
     let tag = try box.get("Box/1", box.ann)["ETag"]
     try box.client.must("PUT", "/v1/objects/Box/1/secret", box.admin, body: #""s""#)
     #expect(try box.get("Box/1", box.ann)["ETag"] == tag)
@@ -243,7 +243,7 @@ import Testing
       let whole = #"[{"op":"\#(operation)","path":"","value":{"secret":"x"}}]"#
       #expect(try boxed(whole).problem == "forbidden")
     }
-    // The document as a whole is the one that is seen, and a PUT leaves the rest alone.
+    // The whole document is the visible part of the object, and a PUT leaves the rest alone.
     #expect(try boxed(#"[{"op":"replace","path":"","value":{"text":"u"}}]"#).status == 200)
     try box.client.must("PUT", "/v1/objects/Box/1", box.ann, body: #"{"text":"v"}"#)
     #expect(try box.json("Box/1", box.admin)["secret"] == .string("s"))
@@ -288,7 +288,7 @@ import Testing
     #expect(created.status == 201 && created.text.isEmpty && created["Location"] != nil && created["ETag"] == nil)
     let put = try box.client.send("PUT", "/v1/objects/Letter/1", box.ann, body: #"{"text":"x"}"#)
     #expect(put.status == 201 && put.text.isEmpty)
-    // What is there is not told from what is not allowed.
+    // An existing object gets the same response as a forbidden one.
     #expect(try box.client.send("PUT", "/v1/objects/Letter/1", box.ann, body: "{}").status == 403)
     let again = #"{"operations":[{"op":"create","object":"Letter/1","value":{}}]}"#
     #expect(try box.client.send("POST", "/v1/transactions", box.ann, body: again).problem == "forbidden")
@@ -347,7 +347,7 @@ import Testing
     #expect(try object.rest().contains { $0.name == "gone" })
     let left = try list.next()
     #expect(left.json["changes"].items.map { $0["reason"].text } == ["left", "left"])
-    // What is hidden by a revision is not told with what the same revision sets.
+    // A revision that hides an object does not reveal the values that it sets.
     let operations = """
       {"operations":[{"op":"set","object":"Account/2","keyPath":"balance","value":99},
       {"op":"set","object":"Customer/2","keyPath":"user","value":"other"}]}
@@ -356,7 +356,7 @@ import Testing
     let hidden = try link.next()
     #expect(hidden.json["changes"][0]["old"] == .integer(20) && hidden.json["changes"][0]["new"] == .null)
     #expect(!(hidden.data ?? "").contains("99"))
-    // Nor what it was while it was hidden, by the revision that shows it.
+    // Nor does the revision that shows it again reveal its values while it was hidden.
     let shown = """
       {"operations":[{"op":"set","object":"Account/2","keyPath":"balance","value":77},
       {"op":"set","object":"Customer/2","keyPath":"user","value":"bob"}]}
@@ -365,7 +365,7 @@ import Testing
     let back = try link.next()
     #expect(back.json["changes"][0]["old"] == .null && back.json["changes"].items.last?["new"] == .integer(77))
     #expect(!(back.data ?? "").contains("99"))
-    // A cursor from then is of no use to one for whom the object is there again.
+    // A cursor from that time cannot be resumed by a client that may read the object again.
     try bank.client.must("PUT", "/v1/objects/Customer/1/user", bank.admin, body: #""ann""#)
     let headers = bank.ann.merging(["Last-Event-ID": left.id ?? ""]) { $1 }
     let resumed = try bank.client.stream("/v1/objects/Account/1/balance", headers)

@@ -1,15 +1,15 @@
 import KeyValueModel
 import TestKit
 
-/// A schema with rules drawn at random, and who asks: with a naive oracle of what each may read. The oracle knows the
-/// rules as closures over plain dictionaries, and nothing of how the server asks them.
+/// A schema with random rules, several identities, and a naive oracle that decides what each may read. The oracle has
+/// the rules as closures over plain dictionaries: it shares nothing with the server's evaluation of rules.
 struct RuleWorld {
   /// An object as an admin reads it.
   typealias Object = [String: Value]
   /// All objects of one revision, by their references.
   typealias State = [String: Object]
 
-  /// Who asks.
+  /// An identity that sends requests.
   struct Identity: Sendable {
     let name: String?
     var roles: [String] = []
@@ -132,7 +132,7 @@ struct RuleWorld {
     }
   }
 
-  /// The keys of an object that an identity sees, with their values.
+  /// Returns the keys of an object that an identity sees, with their values; nil if it may not read the object.
   func seen(_ reference: String, _ state: State, _ identity: Identity) -> Object? {
     guard mayRead(reference, state, identity), var object = state[reference] else { return nil }
     if reference.hasPrefix("Person"), !secret.holds([:], state, identity) { object["secret"] = nil }
@@ -140,7 +140,7 @@ struct RuleWorld {
     return object
   }
 
-  /// The value of a path of to-ones for an identity.
+  /// Returns the value of a path of to-ones for an identity.
   func value(_ reference: String, _ path: String, _ state: State, _ identity: Identity) -> Value {
     var current = reference
     var value = Value.null

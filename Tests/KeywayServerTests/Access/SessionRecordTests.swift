@@ -81,7 +81,7 @@ import Testing
     _ = sessions.prepare(.begin(two), at: 6)
     sessions.conclude(.begin(two), isDone: false)
     #expect(sessions.session(of: one.digest) == one && sessions.session(of: two.digest) == nil)
-    // Ended here, and nowhere else before the commit.
+    // Before the commit the session has ended only on this node.
     #expect(sessions.end(one.digest) && sessions.session(of: one.digest) == nil && !sessions.end(two.digest))
     #expect(sessions.kept(upTo: 9).count == 1)
     _ = sessions.prepare(.end(one.digest), at: 7)

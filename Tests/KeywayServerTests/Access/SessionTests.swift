@@ -11,12 +11,12 @@ import Testing
 @Suite("Sessions and origins") struct SessionTests {
   private static let listed = "https://app.example.org"
 
-  /// The cookie that a session gave, as a browser sends it.
+  /// Returns the cookie of a session, as a browser sends it.
   private func cookie(_ response: WireResponse) throws -> String {
     String(try #require(response["Set-Cookie"]?.split(separator: ";").first))
   }
 
-  /// The status of a request that wants an identity.
+  /// Returns the status of a request that needs an identity.
   private func status(_ server: WireClient, _ cookie: String) throws -> Int {
     try server.send("GET", "/v1/entities", ["Cookie": cookie]).status
   }
@@ -51,7 +51,7 @@ import Testing
     #expect(again.status == 204 && again["Set-Cookie"]?.contains("Max-Age=0") == true)
     #expect(again["Keyway-Cursor"] == ended["Keyway-Cursor"])
     #expect(try guarded.client.send("GET", "/v1/objects/Account/1", guarded.admin).status == 200)
-    // What the cookie has opened ends with it, and what the header has goes on.
+    // A stream opened with the cookie ends with the session; one opened with the header continues.
     let bye = try stream.rest().last
     #expect(bye?.name == "bye" && bye?.json["reason"].text == "expired")
     try guarded.client.must("PUT", "/v1/objects/Account/1/balance", guarded.admin, body: "7")
@@ -70,7 +70,7 @@ import Testing
     for other in [token, "x.\(token)", "\(value).\(token)", "\(value)A", "", "x", SessionSecret().text] {
       let header = ["Cookie": "keyway_session=\(other)"]
       #expect(try status(guarded.client, header["Cookie"] ?? "") == 401, "\(other)")
-      // Where the identity makes no difference, it is as if there were none.
+      // Routes that do not depend on the identity answer as without one.
       let answer = try guarded.client.send("GET", "/v1/session", header)
       #expect(answer.status == 200 && answer.json["identity"].isNull)
       #expect(try guarded.client.send("GET", "/healthz", header).status == 200)
@@ -78,7 +78,7 @@ import Testing
       #expect(try guarded.client.send("DELETE", "/v1/session", header).status == 204)
     }
     #expect(try status(guarded.client, session) == 200 && guarded.cursor == before)
-    // The secret is good in the cookie alone.
+    // The secret is valid only in the cookie.
     for credential in [value, "Bearer \(value)"] {
       #expect(try guarded.client.send("GET", "/v1/entities", ["Authorization": credential]).status == 401)
     }
@@ -206,7 +206,7 @@ import Testing
     }
     let server = try open()
     try check(server)
-    // What admins read of the store says nothing of them.
+    // The journal that admins read does not contain the sessions.
     let lines = try server.client.must("GET", "/v1/journal", keys.admin).text
     #expect(!lines.contains("keyway-admin"))
   }

@@ -13,7 +13,7 @@ struct TokenVerifierTests {
 
   private static func text(_ bytes: some Sequence<UInt8>) -> String { Base64URL.text(of: bytes) }
 
-  /// A token of a header and claims as JSON texts, which `sign` signs.
+  /// Makes a token of a header and claims as JSON texts, signed by `sign`.
   private static func token(_ header: String, _ claims: String, _ sign: ([UInt8]) throws -> [UInt8]) rethrows -> String
   {
     let signed = text(header.utf8) + "." + text(claims.utf8)
@@ -133,7 +133,7 @@ struct TokenVerifierTests {
     #expect(throws: TokenDefect.forged) { try verifier.verify(token.dropLast(2) + "jk", now: Self.now) }
   }
 
-  /// The verdict on claims and a header, signed rightly with HS256.
+  /// Returns the verdict on claims and a header with a valid HS256 signature.
   private func verdict(
     _ claims: String, header: String = #"{"alg":"HS256"}"#, keys: [String]? = nil, issuer: String? = nil,
     audience: String? = nil, longestLife: Double = 0, at now: Double = TokenVerifierTests.now
@@ -188,7 +188,7 @@ struct TokenVerifierTests {
     #expect(try verdict(undated, longestLife: 100) == nil)
     #expect(try verdict(undated, longestLife: 99) == .tooLong)
     #expect(try verdict(undated, longestLife: 99, at: Self.now + 1) == nil)
-    // A later iat is no way to a longer life.
+    // A later iat does not extend the life of a token.
     #expect(try verdict(#"{"sub":"a","exp":1300000109,"iat":1300000009}"#, longestLife: 100) == .tooLong)
     let centuries = #"{"sub":"a","exp":99999999999}"#
     #expect(try verdict(centuries) == nil)

@@ -97,7 +97,7 @@ struct ValueRuleTests {
     #expect(response.json["status"].whole == refusal.status)
     #expect(response.json["detail"].text?.isEmpty == false)
     #expect(try server.revision == before)
-    // Nothing was told: the next event is that of the next commit.
+    // No event was sent: the next one is that of the next commit.
     try server.set("Account/1/balance", "-1")
     #expect(try stream.next().json["revision"].whole == before + 1)
   }

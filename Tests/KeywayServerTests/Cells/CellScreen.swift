@@ -3,10 +3,10 @@ import KeywayClient
 import TestKit
 import Testing
 
-/// A stream with cells, and what they show to a client that applies what it receives.
+/// A stream with cells, and the values that they show to a client that applies its events.
 final class CellScreen {
   let server: TestServer
-  /// Small for a reader who makes the server wait.
+  /// The size of the receive buffer: small for a reader that makes the server wait, nil for the default.
   private let receiveBufferBytes: Int32?
   private(set) var stream: WireStream
   private(set) var path: String
@@ -15,12 +15,12 @@ final class CellScreen {
   /// The values of object cells, by cell and key path.
   private(set) var values: [String: [String: Value]] = [:]
   private(set) var gone: Set<String> = []
-  /// How many events of each sort were taken in.
+  /// The number of applied events of each type.
   private(set) var tally: [String: Int] = [:]
   private var marks = 0
   private var lastRevision = 0
 
-  /// Opens a stream; what follows `open` is not read yet.
+  /// Opens a stream, and reads only its `open`.
   init(
     _ server: TestServer, cells: String = "{}", since cursor: String? = nil, receiveBufferBytes: Int32? = nil
   ) throws {
@@ -39,15 +39,14 @@ final class CellScreen {
     return (stream, "/v1/streams/\(try #require(try stream.next().json["stream"].text))")
   }
 
-  /// Loses the connection with whatever has not been read, and comes back with these cells and the last id that was
-  /// read.
+  /// Loses the connection with all unread events, and reconnects with these cells and the last id that was read.
   func reconnect(cells: String) throws {
     let cursor = stream.lastID
     stream.socket.reset()
     (stream, path) = try Self.open(server, cells, cursor, receiveBufferBytes)
   }
 
-  /// Binds a cell anew, or changes a part of it.
+  /// Binds a cell, or changes a part of its binding.
   @discardableResult
   func bind(_ cell: String, _ body: String, _ method: String = "PUT") throws -> Value {
     try server.client.must(method, "\(path)/cells/\(cell)", body: body).json
@@ -58,15 +57,15 @@ final class CellScreen {
 
   func cell(_ name: String) throws -> Value { try server.client.json("\(path)/cells/\(name)") }
 
-  /// Everything that the stream was told up to now: what comes before a mark that it is sure to hear of. What the cells
-  /// show is up to date then.
+  /// Reads and applies all events up to now: those before the event of a mark cell that it binds. Then the cells show
+  /// the present values.
   @discardableResult
   func told() throws -> [WireEvent] {
     marks += 1
     try bind("mark", #"{"object":"\#(markedObject)","options":["initial"],"context":"\#(marks)"}"#)
     let mark = "\(marks)"
     var isMarked = false
-    // A slow reader is told of the mark in the midst of what else it missed; the end of that has an id.
+    // A slow reader may get the mark in the middle of a catch-up, whose end has an id.
     let events = try stream.events { event in
       isMarked = isMarked || event.changes.contains { $0["cell"].text == "mark" && $0["context"].text == mark }
       return isMarked && event.id != nil
@@ -76,17 +75,17 @@ final class CellScreen {
     return events.filter { event in event.changes.isEmpty || event.changes.contains { $0["cell"].text != "mark" } }
   }
 
-  /// The object that marks are made with.
+  /// The object that mark cells are bound to.
   var markedObject = "Department/1"
 
-  /// Reads the next event and takes it in.
+  /// Reads the next event and applies it.
   func next() throws -> WireEvent {
     let event = try stream.next()
     try take(event)
     return event
   }
 
-  /// The value after a change, given the one before.
+  /// Returns the value after a change, given the one before.
   private static func fold(_ change: Value, into value: Value) -> Value {
     let indexes = change["indexes"].items.compactMap(\.whole)
     var items = value.items
@@ -99,7 +98,7 @@ final class CellScreen {
     return .array(items)
   }
 
-  /// A cell shows nothing any more.
+  /// Forgets the contents of a cell.
   private func forget(_ cell: String) {
     lists[cell] = nil
     values[cell] = nil

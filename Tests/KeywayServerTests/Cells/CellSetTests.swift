@@ -42,7 +42,7 @@ struct CellSetTests {
     index.add(observations, of: observer, cell: name, in: model.state)
   }
 
-  /// Commits one operation, and gives what the stream is told at once.
+  /// Commits one operation. Returns the events that the stream receives at once.
   @discardableResult
   private mutating func commit(_ operation: KeyValueModel.Operation) throws -> [String] {
     let commit = try model.commit(Transaction([operation]))

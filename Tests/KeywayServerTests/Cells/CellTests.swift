@@ -16,13 +16,13 @@ struct CellTests {
     path = "/v1/streams/\(try #require(open.json["stream"].text))"
   }
 
-  /// Binds a cell and gives the answer.
+  /// Binds a cell and returns the response.
   @discardableResult
   private func bind(_ cell: String, _ body: String, method: String = "PUT") throws -> Value {
     try server.client.must(method, "\(path)/cells/\(cell)", body: body).json
   }
 
-  /// What the stream was told before a commit that it is sure to hear of.
+  /// Returns the events before that of a marker commit, which this stream observes.
   private func told() throws -> [WireEvent] {
     try bind("marker", #"{"object":"Person/2","keyPaths":["email"],"options":[]}"#)
     try server.set("Person/2/email", #""a@b""#)

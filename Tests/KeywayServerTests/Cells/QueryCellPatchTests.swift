@@ -80,7 +80,7 @@ struct QueryCellPatchTests {
     try check(names)
   }
 
-  /// The rows are these, they are what `GET` shows, and they go on being told.
+  /// Checks that the cell has these rows, that `GET` shows the same, and that their changes are still sent.
   private func check(_ names: [String]) throws {
     func list() throws -> LiveList { try #require(screen.lists["q"]) }
     #expect(try list().names == names)

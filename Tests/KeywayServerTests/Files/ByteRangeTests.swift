@@ -23,7 +23,7 @@ import Testing
     #expect(ByteRange("Bytes = 0-0 ", count: 10) == .part(0..<1))
   }
 
-  /// The places of a file that a range names, found by asking each of them.
+  /// Returns the byte positions of a file that a range selects, found by testing each of them.
   private func members(first: Int?, last: Int?, count: Int) -> [Int] {
     (0..<count).filter { place in
       guard let first else { return place >= count - (last ?? 0) }

@@ -194,7 +194,7 @@ extension String {
       $0.files.openFiles.files = 3
       $0.files.openFiles.filesPerClient = 2
     }
-    // They ask and do not read: neither does the kernel take so much.
+    // They send requests and do not read, and the kernel does not buffer so much.
     func beginReading(from source: String) throws -> WireSocket {
       let address = SocketAddress(port: server.server.port, from: source, to: "127.0.0.1")
       let socket = try WireSocket(address, receiveBufferBytes: 4096)

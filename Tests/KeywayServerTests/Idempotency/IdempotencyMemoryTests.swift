@@ -10,7 +10,7 @@ import Testing
 struct IdempotencyMemoryTests {
   private static func key(_ text: String) throws -> IdempotencyKey { try IdempotencyKey(text) }
 
-  /// A request of a body, under a key.
+  /// Makes a request with a body, under a key.
   private static func request(_ key: String, _ text: String) throws -> IdempotentRequest {
     IdempotentRequest(
       key: try Self.key(key), fingerprint: RequestFingerprint(head: "POST /\n\n", body: Array(text.utf8)))
@@ -18,9 +18,9 @@ struct IdempotencyMemoryTests {
 
   private static func answer(_ text: String) -> Response { Response(status: .ok, body: Array(text.utf8)) }
 
-  /// What an answered request under a key of one byte counts, besides its response.
+  /// The bytes that count for an answered request under a key of one byte, besides its response.
   private static let unit = IdempotencyMemory.overheadBytes + 1
-  /// What it counts while it is under way, besides its body.
+  /// The bytes that count for a request in progress under such a key, besides its body.
   private static let pending = unit + IdempotencyMemory.headBytes
 
   private static func memory(
@@ -37,7 +37,7 @@ struct IdempotencyMemoryTests {
   /// Clients of different addresses.
   private static let clients = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(ClientAddress.init(numbers:))
 
-  /// What becomes of a request, with a body of so many bytes.
+  /// Begins a request with a body of so many bytes. Returns the outcome as a word.
   private static func begin(
     _ memory: inout IdempotencyMemory, _ name: String, _ body: String = "x", from client: Int = 0, bytes: Int? = nil,
     at now: UInt64 = 0

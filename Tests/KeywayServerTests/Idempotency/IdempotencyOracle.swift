@@ -1,13 +1,13 @@
 import KeywayServer
 
-/// The memory of idempotency keys written in the simplest way: one list, gone through each time.
+/// The simplest implementation of the memory of idempotency keys: one list that is searched each time.
 struct IdempotencyOracle {
   struct Record {
     let key: String
     let client: Int
     let request: String
     var bytes: Int
-    /// Nil while the request is under way.
+    /// The response and its expiry; nil while the request is in progress.
     var answer: (text: String, expiry: UInt64)?
   }
 
@@ -22,7 +22,8 @@ struct IdempotencyOracle {
 
   private func cost(_ key: String) -> Int { IdempotencyMemory.overheadBytes + key.utf8.count }
 
-  /// True if the others leave a client so much: its part of what they leave unreserved, or an eighth of all they leave.
+  /// Returns true if the others leave a client so much: its part of what they leave unreserved, or an eighth of all
+  /// they leave.
   private static func isLeft(_ wanted: Int, beside others: Int, of limit: Int, share: Int) -> Bool {
     let unreserved = Double(limit - min(limit / 8, limit - share))
     let part = min(Double(share), unreserved) / unreserved

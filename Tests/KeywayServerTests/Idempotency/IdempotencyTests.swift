@@ -25,7 +25,7 @@ struct IdempotencyTests {
     return try (other ?? server).client.send("POST", target, headers, body: body)
   }
 
-  /// The text of a POST with a key, for a connection that is not read.
+  /// Returns the text of a POST with a key, for a connection that is not read.
   private func text(_ key: String, for server: TestServer, _ body: String = #"{"text":"once"}"#) -> String {
     """
     POST \(Self.notes) HTTP/1.1\r\nHost: 127.0.0.1:\(server.client.port)\r\nIdempotency-Key: \(key)\r
@@ -38,7 +38,7 @@ struct IdempotencyTests {
     return lines.first { $0.hasPrefix(name + " ") }?.split(separator: " ").last.flatMap { Double($0) }.map { Int($0) }
   }
 
-  /// Runs `body` while one request with `key` has been taken up and cannot be answered: nothing is published meanwhile.
+  /// Runs `body` while a request with `key` is in progress and cannot be answered, because publication is blocked.
   private func whileUnderWay(
     _ key: String, on server: TestServer, _ body: (WireSocket) throws -> Void
   ) throws -> WireSocket {

@@ -95,13 +95,13 @@ struct StoredResponseTests {
     let next = try open()
     for number in 0..<20 { #expect(try post("k\(number)", next)["Idempotency-Replayed"] == "true", "\(number)") }
     #expect(try next.revision == 20)
-    // A client that is alone may have thirty; beside the twenty, which are nobody's, it may have as large a part of
-    // what they leave.
+    // A single client may have thirty keys; beside the twenty recovered ones, which belong to no client, it may have
+    // the same part of the rest.
     for number in 0..<19 { #expect(try post("n\(number)", next).status == 201) }
     #expect(try post("n19", next).status == 503)
   }
 
-  /// A server of a store in a folder that forgets its records soon, under a schema.
+  /// Makes a server with a schema, of a store in a folder that soon drops its records.
   private static func forgetful(_ folder: ScratchDirectory, schema: String = Fixture.schema) throws -> TestServer {
     try TestServer(
       schema: schema, objects: [],
@@ -137,7 +137,7 @@ struct StoredResponseTests {
     }
   }
 
-  /// Writes until the records are gone that the server began with.
+  /// Writes until the records that the server started with are dropped.
   private static func writeOn(_ server: TestServer) throws {
     let journal = server.server.store.journal
     let last = journal.bounds.last

@@ -59,7 +59,7 @@ import Testing
     #expect(followers.forgettable(upTo: 30, 1_100) == 20)
     world.pass(11)
     #expect(followers.forgettable(upTo: 30, 1_100) == 30)
-    // One that fell too far behind, and caught up, has its time anew.
+    // A follower that fell too far behind and caught up gets its full time again.
     _ = followers.note("g", at: 20)
     #expect(followers.forgettable(upTo: 30, 9_000) == 30)
     _ = followers.note("g", at: 35)

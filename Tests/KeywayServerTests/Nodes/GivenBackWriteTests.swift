@@ -7,10 +7,10 @@ import Support
 import TestKit
 import Testing
 
-/// What becomes of a write that a peer is to carry out while another one appends first each time.
+/// The outcome of a write on a peer that loses each race to append to another peer.
 @Suite("Writes that are given back", .timeLimit(.minutes(60)))
 struct GivenBackWriteTests {
-  /// A peer that appends first each time, from `overtake` on, and one that is overtaken by it.
+  /// A peer that appends first each time after `overtake`, and one that it overtakes.
   private let first: TestServer
   private let overtaken: TestServer
   private let journal: OvertakenJournal
@@ -39,7 +39,7 @@ struct GivenBackWriteTests {
     }
   }
 
-  /// How many transactions say that they are a writer's.
+  /// Returns the number of transactions of a writer.
   private func count(of writer: String) throws -> Int {
     let lines = try first.client.must("GET", "/v1/journal?since=\(first.epoch)-0&limit=10000").text
     return lines.split(separator: "\n").filter { $0.contains("\"writer\":\"\(writer)\"") }.count
@@ -53,7 +53,7 @@ struct GivenBackWriteTests {
     #expect(put.status == 200 && put.jsonText == "7")
     #expect(try client.send("GET", "/v1/objects/Account/1/balance").jsonText == "7")
     #expect(try count(of: "w1") == 1)
-    // It has been overtaken by then, and passes on at once what comes later.
+    // The peer has been overtaken by now, and forwards later writes at once.
     let overtakings = journal.overtaking.withLock { $0.count }
     #expect(overtakings > 1)
     let key = ["Idempotency-Key": "k", "Keyway-Writer": "w2"]
@@ -99,7 +99,7 @@ struct GivenBackWriteTests {
       "PUT", "/v1/objects/Account/1/balance", ["Keyway-Request": field, "Keyway-Writer": "w"], body: "7")
     #expect(response.status == 503 && response.text.contains("nothing was changed"))
     #expect(try count(of: "w") == 0)
-    // The name is not used up: whoever sends the write again under it has it done.
+    // The name is still free: the write can be retried under it.
     let again = try first.client.send(
       "PUT", "/v1/objects/Account/1/balance", ["Keyway-Request": field, "Keyway-Writer": "w"], body: "7")
     #expect(again.status == 200)
@@ -122,7 +122,7 @@ struct GivenBackWriteTests {
     journal.overtaking.withLock { $0.pen = "http://127.0.0.1:\(first.client.port)" }
     let again = try put(fields.mapValues { $0.hasPrefix(name) ? "\($0) again" : $0 })
     #expect(again.status == 503 && again.text.contains("may still do what this node refuses (412)"))
-    // Of another one nobody else knows.
+    // No other node knows the other name.
     let other = try put(["Keyway-Request": fields["Keyway-Request"]!.replacing("a", with: "b"), "If-Match": "\"x-1\""])
     #expect(other.status == 412)
   }

@@ -1,14 +1,14 @@
 import KeyValueModel
 import TestKit
 
-/// Follows the journal of a server, and insists on what every follower may rely on: each transaction once, in the
-/// order of revisions, under its own id.
+/// A follower of a server's journal that checks its guarantees: each transaction once, in the order of revisions, under
+/// its own id.
 struct JournalFollower {
   let stream: WireStream
-  /// How far it has been told.
+  /// The last revision that it received.
   private(set) var revision: Int
 
-  /// Goes on from a revision, or from the present.
+  /// Follows from a revision, or from the present.
   init(
     _ client: WireClient, epoch: String, since revision: Int? = nil, receiveBufferBytes: Int32? = nil
   ) throws(LoopbackError) {
@@ -25,7 +25,7 @@ struct JournalFollower {
     }
   }
 
-  /// The next transaction.
+  /// Returns the next transaction.
   mutating func next() throws(LoopbackError) -> Value {
     let event = try stream.next()
     let told = event.json["revision"].whole ?? -1

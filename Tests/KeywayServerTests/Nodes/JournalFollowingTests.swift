@@ -30,7 +30,7 @@ struct JournalFollowingTests {
       var random = SplitMix64(seed: seed &+ UInt64(index))
       for _ in 0..<20 {
         let present = try client.json("/v1/status")["revision"].whole ?? 0
-        // Close to the present, where the seam is, or anywhere, or without a cursor.
+        // Near the present, where the live events begin, or anywhere, or without a cursor.
         let start: Int? =
           switch Int.random(in: 0..<3, using: &random) {
           case 0: Int.random(in: 0...present, using: &random)
@@ -52,7 +52,7 @@ struct JournalFollowingTests {
     let server = try TestServer { $0.server.pendingBytesPerStream = 65_536 }
     var quick = try JournalFollower(server.client, epoch: server.epoch)
     var slow = try JournalFollower(server.client, epoch: server.epoch, receiveBufferBytes: 4096)
-    // More than is remembered as it was told.
+    // More transactions than are cached as events.
     let count = 700
     var largest = 0
     for number in 1...count {
@@ -127,11 +127,11 @@ struct JournalFollowingTests {
           + #"{"op":"set","object":"Account/1","keyPath":"opening","value":\#(number)},"#
           + #"{"op":"didChange","object":"Account/1","key":"opening"}"#
       }
-    // Some name what is not there, or is: they change nothing.
+    // Some name missing objects, or create existing ones: they change nothing.
     _ = try server.client.send("POST", "/v1/transactions", body: "{\"operations\":[\(operations)]}")
   }
 
-  /// Sends a transaction on; a `put` is a request of its own.
+  /// Repeats a transaction on a replica. A `put` is a request of its own.
   private func repeated(_ transaction: Value, on replica: TestServer) throws {
     let operations = transaction["operations"]
     if let object = operations[0]["object"].text, operations[0]["op"].text == "put" {
@@ -164,7 +164,7 @@ struct JournalFollowingTests {
     #expect(lines.text.split(separator: "\n").count == 24)
   }
 
-  /// Opens the journal of a directory as soon as the server that had it has let go.
+  /// Opens the journal of a directory as soon as the former server has closed it.
   private func journal(_ directory: String) throws -> SQLiteJournal {
     var opened: SQLiteJournal?
     let isOpen = try Deadline().awaits {

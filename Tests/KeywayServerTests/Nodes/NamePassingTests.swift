@@ -6,9 +6,9 @@ import Store
 import TestKit
 import Testing
 
-/// Two servers of one epoch, of which one knows of the other: what clients ask of it that names what the other made.
+/// Two servers of one epoch, one of which knows the other: requests to it that name streams and pages of the other.
 @Suite("Names of streams and pages at another node") struct NamePassingTests {
-  /// The servers share keys, and have histories of their own.
+  /// Two servers that share keys, and have histories of their own.
   private final class World {
     let maker: GuardedServer
     let other: TestServer
@@ -30,12 +30,12 @@ import Testing
       try introduce(url)
     }
 
-    /// One revision more at the other one.
+    /// Advances the other server by one revision.
     func advance() throws {
       try other.client.must("PUT", "/v1/objects/Note/1", maker.admin, body: "{\"text\":\"\(UUID().uuidString)\"}")
     }
 
-    /// Has the other server know of a node, as if that followed it.
+    /// Introduces a node to the other server, as if it followed it.
     func introduce(_ url: String) throws {
       let name = url.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
       let digest = String(JournalDigest.start.value, radix: 16)
@@ -74,7 +74,7 @@ import Testing
     #expect(try stream.events { $0.changes.first?["cell"].text == "two" }.last?.changes.first?["new"].whole == 40)
     try other.must("PATCH", "\(url)/cells/two", admin, body: #"{"object":"Account/1"}"#)
     #expect(try stream.events { $0.changes.first?["cell"].text == "two" }.last?.changes.first?["new"].whole == 100)
-    // Problems are the other node's, with the request's own name.
+    // Problems come from the other node, with the request's own id.
     let unknown = try other.send(
       "PATCH", "\(url)/cells/none", admin.merging(["X-Request-Id": "mine"]) { $1 }, body: "{}")
     #expect(unknown.problem == "unknown-cell" && unknown["X-Request-Id"] == "mine")
@@ -146,7 +146,7 @@ import Testing
     #expect(try again.next().changes.map { $0["new"].whole } == [101])
     let metrics = try world.other.client.send("GET", "/metrics", admin).text
     #expect(metrics.contains("keyway_nodes_streams 1"))
-    // Now the maker is ahead: what a client has been told, this node shows.
+    // Now the maker is ahead: this node shows the revisions that its client has received.
     for value in 1...30 {
       try maker.client.must("PUT", "/v1/objects/Account/1/balance", admin, body: "\(1_000 + value)")
     }
@@ -157,7 +157,7 @@ import Testing
       let revision = try #require(event.id?.split(separator: "-").last.flatMap { Int($0) })
       #expect(try world.other.revision(admin) >= revision)
     }
-    // A connection that is lost here is lost there.
+    // A connection lost on this node is lost on the maker too.
     again.socket.close()
     #expect(Deadline().awaits { (try? maker.client.send("GET", url, admin))?.status == 404 })
     #expect(
@@ -177,7 +177,7 @@ import Testing
     let cursor = try #require(stream.lastID)
     var random = SplitMix64(seed: seed)
     for (headers, target) in [(["Last-Event-ID": cursor], url), ([:], "\(url)?since=\(cursor)")] {
-      // The connection before is taken over.
+      // The former connection is taken over.
       let again = try world.other.client.stream(target, admin.merging(headers) { $1 })
       #expect(try again.next().name == "open")
       let value = Int.random(in: 2_000...9_000, using: &random)
@@ -185,7 +185,7 @@ import Testing
       try world.advance()
       #expect(try again.events { $0.changes.last?["new"].whole == value }.allSatisfy { $0.name != "reset" })
     }
-    // From the future, as far as both nodes know, is no place to go on from.
+    // A cursor from the future, as far as both nodes know, cannot be resumed from.
     let future = "\(world.other.epoch)-1000000"
     let ahead = try world.other.client.stream(url, admin.merging(["Last-Event-ID": future]) { $1 })
     #expect(try ahead.next().name == "open")
@@ -278,7 +278,7 @@ import Testing
     let other = try resume(cut(ann), ann)
     greedy.removeLast().socket.close()
     #expect(awaitCount(7))
-    // What the others leave is less than it was, so the place is for a newcomer.
+    // The others leave less than before, so the free place is reserved for a newcomer.
     #expect(try refusal(more, maker.admin).problem == "overloaded")
     let bob = maker.bearer("bob", roles: ["keyway-admin"])
     let newcomer = try resume(cut(bob), bob)

@@ -1,11 +1,11 @@
 import Glibc
 import TestKit
 
-/// A client at another address of this machine, 127.0.0.2: for the server it is another client.
+/// A client at another address of this machine, 127.0.0.2: to the server, another client.
 struct Neighbour {
   let port: UInt16
 
-  /// Sends a request and gives the whole response as text.
+  /// Sends a request and returns the whole response as text.
   func send(_ method: String, _ target: String, _ headers: [String: String] = [:], body: String = "") throws -> String {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }

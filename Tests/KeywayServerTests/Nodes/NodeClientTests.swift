@@ -11,8 +11,8 @@ import Testing
 @testable import KeywayServer
 
 @Suite("What nodes say to each other") struct NodeClientTests {
-  /// A server that takes one connection after the other and does with each what its script says: nil closes it without
-  /// an answer, once the request has come whole.
+  /// A server that accepts one connection after the other and answers each by its script: nil closes it without a
+  /// response, once the whole request has arrived.
   private final class ScriptedServer: Sendable {
     let requests = Locked<[String]>([])
     private let listener: LoopbackListener
@@ -31,7 +31,7 @@ import Testing
               guard count > 0 else { break }
               text += String(decoding: bytes[..<count], as: UTF8.self)
             }
-            // A connection that is closed before it is used brings no request.
+            // A connection that is closed before it is used has no request.
             guard !text.isEmpty else { break }
             let request = text
             requests.withLock { $0.append(request) }
@@ -96,7 +96,7 @@ import Testing
     "What may have been received is not sent again: the fault says that it is not known",
     arguments: [nil, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "SIP/2.0 200 OK\r\n\r\n"])
   func once(answer: String?) throws {
-    // The first connection is kept; the second would take what is sent again.
+    // The first connection is kept; the second would receive a retry.
     let server = try ScriptedServer([[Self.empty, answer], [Self.empty, Self.empty]])
     let client = try server.client()
     _ = try send(client)
@@ -110,7 +110,7 @@ import Testing
     let server = try ScriptedServer([[Self.empty], [Self.empty]])
     let client = try server.client()
     _ = try send(client)
-    // The first connection is closed by now, or the next answer comes on it: it has only one.
+    // By now the first connection is closed, or the next response comes on it: it answers only once.
     #expect(Deadline().awaits { server.requests.withLock { $0.count } == 1 })
     usleep(200_000)
     #expect(try send(client).status == 200)
@@ -184,7 +184,7 @@ import Testing
         #expect(throws: NodeFault.self) { try RecordBatch(Array(bytes[..<length]), after: after, digest) }
       }
       #expect(throws: NodeFault.self) { try RecordBatch(bytes + [0], after: after, digest) }
-      // What is about the records themselves is held together by the digests.
+      // The digests protect the records themselves.
       for index in RecordBatch.emptyBytes..<max(RecordBatch.emptyBytes, bytes.count) {
         var damaged = bytes
         damaged[index] ^= 1 << UInt8.random(in: 0..<8, using: &random)

@@ -34,7 +34,7 @@ import Testing
     #expect(first.directory.urls == [a, b, c, d])
     for url in [b, c, d] { #expect(address(first.directory, url) == url) }
     #expect(address(first.directory, "http://e:5") == nil)
-    // What the one that is followed says of itself need not be where its follower reaches it.
+    // A leader's own address need not be the one at which its follower reaches it.
     let given = try NodeAddress("http://localhost:1")
     #expect(!second.directory.isCurrent(first.directory.digest))
     second.directory.follow(given, first.directory.urls)
@@ -55,7 +55,7 @@ import Testing
     #expect(world.directory.urls == [a, c] && world.directory.below == [c])
     #expect(address(world.directory, b) == nil && address(world.directory, d) == nil)
     #expect(address(world.directory, c) == c)
-    // Nor does the node that is followed introduce one.
+    // Nor does the followed node introduce one.
     let follower = try World(b, listed: [c])
     follower.directory.follow(try NodeAddress(a), [a, b, c, d])
     #expect(address(follower.directory, a) == a && address(follower.directory, c) == c)

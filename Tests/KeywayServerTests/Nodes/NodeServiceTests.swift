@@ -8,7 +8,7 @@ import Testing
 @testable import Cluster
 @testable import KeywayServer
 
-/// A server and others that say they are nodes.
+/// A server and clients that claim to be nodes.
 @Suite("What nodes are served", .timeLimit(.minutes(60))) struct NodeServiceTests {
   private static let targets = [
     "/v1/nodes", "/v1/nodes/snapshot", "/v1/nodes/records?epoch=e&after=0&digest=0&node=http%3A%2F%2Fx",
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  /// Tells a server of a node at a URL, and returns a stream's name that could be that node's.
+  /// Introduces a node at a URL to a server, and returns a stream's name that could be that node's.
   private static func introduce(_ url: String, to server: TestServer) throws -> String {
     let name = url.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
     let digest = String(JournalDigest.start.value, radix: 16)
@@ -55,7 +55,7 @@ import Testing
     #expect(stranger.connections.withLock { $0 } == 0)
   }
 
-  /// The answer of a node, and the answer that a client gets for it.
+  /// The response of a node, and the response that a client gets for it.
   struct Exchange: Sendable, CustomTestStringConvertible {
     let head: String
     var body = ""

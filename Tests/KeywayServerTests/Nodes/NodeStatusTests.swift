@@ -10,7 +10,7 @@ import Testing
 
 @Suite("The status of a node while others write", .timeLimit(.minutes(60)))
 struct NodeStatusTests {
-  /// The options of a leader, which note the node that is made.
+  /// The options of a leader, which store the node that they create.
   private struct LeaderOptions: NodeOptions {
     let node = Locked<(any Node)?>(nil)
 

@@ -10,7 +10,7 @@ import Testing
 @Suite("The state that an answer is of") struct NodeTests {
   private func cursor(_ response: WireResponse) -> String { response["Keyway-Cursor"] ?? "" }
 
-  /// Sends a request whose answer is read later.
+  /// Sends a request whose response is read later.
   private static func begin(_ request: WireRequest, at server: TestServer) throws -> WireReader {
     let socket = try WireSocket(port: server.server.port)
     try socket.send(request.text(host: "localhost"))
@@ -64,7 +64,7 @@ import Testing
       WireRequest("PUT", "/v1/objects/Note/7", headers, body: #"{"text":"late"}"#),
       WireRequest("GET", "/v1/objects/Account/1", headers),
     ].map { try Self.begin($0, at: server) }
-    // None of them is answered before the state is there.
+    // None of them is answered before the state is available.
     #expect(Deadline().awaits { Self.waitingCount(server) == waiting.count })
     try server.client.must("PUT", "/v1/objects/Account/1/balance", body: "4711")
     let responses = try waiting.map { try $0.response(hasBody: true, before: Deadline()) }
@@ -90,7 +90,7 @@ import Testing
     for word in ["x", "\(epoch)", "other-99", "\(epoch)-\(revision)", "\(epoch)-1", "\(epoch)-09999", ""] {
       #expect(try server.client.send("GET", target, ["Keyway-Cursor": word]).status == 200, "\(word)")
     }
-    // What operators ask never waits.
+    // Requests of operators never wait.
     #expect(try server.client.send("GET", "/healthz", ["Keyway-Cursor": "\(epoch)-\(revision + 9)"]).status == 200)
   }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import KeywayServer
 
 @Suite("Streams of other nodes, cut into whole events") struct PassedEventsTests {
-  /// Chunks of random sizes that hold a text, and their end.
+  /// Encodes a text in chunks of random sizes, with the last chunk.
   private static func chunks(_ text: [UInt8], _ random: inout SplitMix64) -> [UInt8] {
     var bytes: [UInt8] = []
     var rest = text[...]
@@ -43,7 +43,7 @@ import Testing
         let whole = String(decoding: try passed.take(piece[...]), as: UTF8.self)
         index += count
         out += whole
-        // The events that have come whole by now, of a simple reader of chunks.
+        // The events that are complete by now, by a simple reader of chunks.
         let content = Self.content(bytes[..<index])
         var end = 0
         sent = 0
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  /// How many bytes of content have come in chunks, the last of them perhaps not whole.
+  /// Returns the number of content bytes in chunks, the last of which may be incomplete.
   private static func content(_ bytes: ArraySlice<UInt8>) -> Int {
     var (index, count) = (0, 0)
     while let end = bytes[index...].firstIndex(of: 10) {

@@ -113,7 +113,7 @@ struct PassedWriteMemoryTests {
       #expect(memory.begin(Self.bound(id), since: 0) == .first)
       expectOthers(id)
     }
-    // A record of another request under the name has no answer for this one.
+    // A record of another request under the same name has no response for this one.
     memory.note(done, others[0], at: 1) { Self.response(1) }
     #expect(memory.precedent(of: done) == nil)
     memory.end(refused, doneAt: nil, isRefused: true)
@@ -123,7 +123,7 @@ struct PassedWriteMemoryTests {
     #expect(memory.begin(Self.bound(elsewhere), since: 0) == .done(2))
   }
 
-  /// Against the list of all that was ever done: what was done is never done again, and what can be known is known.
+  /// Compares with the list of all writes ever done: none is done again, and every outcome that can be known is known.
   @Test("Nothing that was done is taken again, however many came in between, and nothing is refused without need")
   func oracle() {
     var generator = SplitMix64(seed: seed)
@@ -143,7 +143,7 @@ struct PassedWriteMemoryTests {
         case 1:
           let finding = memory.begin(Self.bound(id), since: since)
           let truth = done.first { $0.id == id }?.revision
-          // The newest that need not be remembered.
+          // The newest revision that need not be remembered.
           let edge = done.count > limit ? done[done.count - limit - 1].revision : 0
           switch finding {
           case .first:
@@ -160,7 +160,7 @@ struct PassedWriteMemoryTests {
           #expect(!underWay.contains(id) || memory.precedent(of: id)?.body == Self.response(revision + 1).body)
         default:
           guard underWay.remove(id) != nil else { continue }
-          // It is done here, unless it was done elsewhere; then that is what is answered.
+          // The write is done here, unless another node did it; then that response is given.
           let known = done.first { $0.id == id }?.revision
           if known == nil { done.append((id, revision + 1)) }
           memory.end(id, doneAt: known ?? revision + 1, isRefused: false)
@@ -202,7 +202,7 @@ struct PassedWriteMemoryTests {
       #expect(read.stored.response.status == .created && read.stored.response.fields == response.fields)
       #expect(read.stored.response.body == response.body)
       #expect(StoredResponse(PassedAttachment.rest(of: bytes))?.request?.key == request?.key)
-      // Whatever is missing, nothing is read that was not written.
+      // A truncated attachment is never decoded.
       for count in 0..<33 { #expect(PassedAttachment(Array(bytes.prefix(count))) == nil) }
       let client = StoredResponse(request: request, response: response).bytes
       #expect(PassedAttachment.name(in: client) == nil && PassedAttachment.rest(of: client) == client)
@@ -222,7 +222,7 @@ struct PassedWriteMemoryTests {
     let read = try #require(PassedAttachment(bytes))
     #expect(read.id == id && read.binding == nil && read.stored.response.body == Self.response(7).body)
     #expect(read.bytes == bytes && !PassedAttachment.mayHaveKey(bytes))
-    // It is known that it was done.
+    // The write is known to be done.
     var memory = Self.memory()
     memory.note(id, read.binding, at: 7) { nil }
     #expect(memory.begin(Self.bound(id), since: 0) == .done(7))

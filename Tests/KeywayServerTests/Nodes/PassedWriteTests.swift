@@ -6,7 +6,7 @@ import Testing
 @testable import Cluster
 @testable import KeywayServer
 
-/// What a node answers to a write that another one has passed on to it.
+/// The responses of a node to writes that another node forwarded.
 @Suite("Writes that nodes pass on") struct PassedWriteTests {
   private let server: TestServer
 
@@ -84,7 +84,7 @@ import Testing
     #expect(malformed.status == 400 && malformed.problem == "malformed-query")
     #expect(try send("PUT", target, write("other-1"), body: "9").problem == "store-unavailable")
     #expect(try server.revision == before)
-    // What does not write has no such name.
+    // Requests that do not write have no such name.
     #expect(try server.client.send("GET", target, ["Keyway-Request": "mine"]).status == 200)
   }
 
@@ -113,7 +113,7 @@ import Testing
       #expect(!other.text.contains("secret"))
     }
     #expect(try server.revision == before)
-    // The same, asked for by its whole URL.
+    // The same request with its whole URL as target.
     let again = try send("PUT", "http://127.0.0.1:\(server.client.port)\(target)", write, body: #"{"text":"secret"}"#)
     #expect(again.status == 201 && again.body == first.body)
   }
@@ -135,7 +135,7 @@ import Testing
       #expect(refused.status == 403 && refused.problem == "node-refused" && refused["Keyway-Cursor"] != nil)
     }
     #expect(try client.must("GET", "/v1/status", guarded.admin).json["revision"].whole == before)
-    // The node's token says nothing of whom the write is from.
+    // The node's token does not identify the author of the write.
     #expect(try put(node).status == 401)
     #expect(try put(guarded.admin, node).status == 200)
     let other = guarded.bearer("other", roles: ["keyway-admin"])

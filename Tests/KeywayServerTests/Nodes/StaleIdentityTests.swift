@@ -11,7 +11,7 @@ import Testing
 
 @testable import KeywayServer
 
-/// Sessions that a commit begins or ends after a request of theirs was resolved, and before it is answered.
+/// Sessions that a commit begins or ends between the resolution of their request and its response.
 @Suite("A session that changes while its request is judged", .timeLimit(.minutes(60)))
 struct StaleIdentityTests {
   enum Kind: CaseIterable {
@@ -25,7 +25,7 @@ struct StaleIdentityTests {
     }
   }
 
-  /// A server with a node of a kind, which commits `write` once, right after the next request is resolved.
+  /// A server with a node of this kind, which commits `write` once, right after the next request is resolved.
   private final class World {
     let write = Locked<Sessions.Write?>(nil)
     let guarded: GuardedServer
@@ -35,7 +35,7 @@ struct StaleIdentityTests {
       guarded = try GuardedServer(objects: []) { $0.node = options }
     }
 
-    /// The status of a read with a session and the cursor of the commit that comes meanwhile.
+    /// Returns the status of a read with a session and the cursor of the commit that happens meanwhile.
     func status(_ secret: SessionSecret, while write: Sessions.Write) throws -> Int {
       let store = guarded.server.server.store
       let fields = [
@@ -116,7 +116,7 @@ private struct InterruptedNode: Node {
     }
   }
 
-  /// Commits a change as another node's record brings it: the sessions have it before the commit is published.
+  /// Commits a change as from another node's record: the sessions have it before the commit is published.
   private static func commit(_ write: Sessions.Write, _ store: Store, _ sessions: Sessions) {
     let done = DispatchSemaphore(value: 0)
     let attachment: @Sendable (Commit) -> [UInt8] = { commit in

@@ -7,11 +7,11 @@ import Testing
 @testable import Cluster
 @testable import KeywayServer
 
-/// What nodes ask and tell each other of streams that objects last with.
+/// The queries and replies of nodes about streams that objects of other nodes last with.
 @Suite("Streams that objects of other nodes last with") struct StreamInquiryTests {
   private static let hash = "-0123456789abcdef0123456789abcdef"
 
-  /// Has a server know of a node, as if that followed it.
+  /// Introduces a node to a server, as if it followed it.
   private static func introduce(_ url: String, to server: TestServer) throws {
     let name = url.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
     let digest = String(JournalDigest.start.value, radix: 16)
@@ -54,7 +54,7 @@ import Testing
     }
     #expect(try server.client.send("POST", "/v1/nodes/streams", body: "{").problem == "malformed-json")
     #expect(try server.client.must("POST", "/v1/nodes/streams", body: #"{"ended":[5,5,6]}"#).json["ended"].whole == 0)
-    // A node says nothing of streams of this one.
+    // A node has no say in the streams of this one.
     let stream = try server.client.stream("/v1/streams")
     let name = try #require(try stream.next().json["stream"].text)
     let number = try #require(try server.client.json("/v1/nodes/streams/\(name)")["number"].whole)
@@ -67,7 +67,7 @@ import Testing
 
   @Test("A write names no more than a hundred streams of other nodes, and waits no longer than nodes.waitSeconds")
   func bounds() throws {
-    // A node that takes connections and says nothing.
+    // A node that accepts connections and sends nothing.
     let silent = try LoopbackListener()
     let url = "http://127.0.0.1:\(silent.port)"
     let server = try TestServer {
@@ -79,7 +79,7 @@ import Testing
       #"{"op":"create","object":"Note/m\#(index)","value":{},"lifetime":"stream=zzzzzz\#(index)\#(Self.hash)"}"#
     }
     let body = "{\"operations\":[\(operations.joined(separator: ","))]}"
-    // JSON can write any letter as a number.
+    // JSON can escape any letter.
     for body in [body, body.replacing("stream=", with: "\\u0073tream="), body.replacing("=", with: "\\u003d")] {
       let refused = try server.client.send("POST", "/v1/transactions", body: body)
       #expect(refused.problem == "invalid-value" && refused.text.contains("at most 100"), "\(refused.text)")
@@ -108,11 +108,11 @@ import Testing
     #expect(gone([1, 2], [1], at: 13_000) == [])
     #expect(gone([1, 2], at: 13_999) == [])
     #expect(gone([1, 2], at: 14_000) == [2])
-    // Asleep, it has heard none of those that may have spoken.
+    // While this node was suspended, it missed messages that others may have sent.
     let woken = 14_001 + NodeSilences.pause
     #expect(gone([1, 2], at: woken) == [])
     #expect(gone([1, 2], at: woken + 2_000) == [1, 2])
-    // Of what is not asked for nothing is remembered.
+    // Nothing is remembered of nodes that are not asked about.
     #expect(gone([2], at: woken + 2_001) == [2])
     #expect(gone([1], at: woken + 2_002) == [])
   }

@@ -1,4 +1,4 @@
-/// The world of the tests of to-manys: all four sorts of them.
+/// The data of the tests of to-manys: all four kinds of them.
 enum CollectionFixture {
   static let schema = """
     entities:

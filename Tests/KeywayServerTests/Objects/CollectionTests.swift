@@ -10,7 +10,7 @@ struct CollectionTests {
 
   init() throws { server = try CollectionFixture.server() }
 
-  /// Sends a write and gives the collection that it answers with.
+  /// Sends a write and returns the collection in its response.
   private func write(
     _ method: String, _ target: String, _ headers: [String: String] = [:], body: String? = nil
   ) throws -> String {

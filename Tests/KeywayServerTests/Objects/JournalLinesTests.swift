@@ -116,7 +116,7 @@ struct JournalLinesTests {
 }
 
 extension TestServer {
-  /// A server that keeps little.
+  /// Makes a server that soon compacts its journal.
   static func compacting(_ configure: (inout KeywayServer.Configuration) -> Void = { _ in }) throws -> TestServer {
     try TestServer {
       $0.store.historyRevisions = 5
@@ -125,7 +125,7 @@ extension TestServer {
     }
   }
 
-  /// Writes until the journal forgets what there was.
+  /// Writes until the journal has dropped the present records.
   func compactJournal() throws {
     let written = try revision
     #expect(

@@ -17,7 +17,7 @@ struct KVOGuideComplianceTests {
     #"{"op":"set","object":"ManualAccount/1","keyPath":"\#(key)","value":\#(json)}"#
   }
 
-  /// The changes that a set of the observed `name` makes, told after whatever was silent before it.
+  /// Returns the change that a set of the observed `name` makes. Tests expect it right after silent changes.
   private func name(_ value: String) -> String {
     #"{"object":"ManualAccount/1","keyPath":"name","kind":"setting","old":null,"new":"\#(value)"}"#
   }
@@ -74,7 +74,7 @@ struct KVOGuideComplianceTests {
       ])
   }
 
-  /// "Testing the value for change before providing notification": what a key says with `notifies: changed`.
+  /// "Testing the value for change before providing notification": the effect of `notifies: changed`.
   @Test("A key that notifies if changed is silent for the value that it has, however that is set and written")
   func onlyIfChanged() throws {
     let observer = try server.client.stream("/v1/objects/Account/1/balance?options=prior,old,new")
@@ -110,7 +110,7 @@ struct KVOGuideComplianceTests {
         head + #""itemChanged","kind":"setting","old":0,"new":1}"#,
         head + #""openingBalance","kind":"setting","old":100,"new":250.5}"#,
       ])
-    // Whatever depends on both has only seen the state before and the state after.
+    // A key that depends on both has only seen the state before and the state after.
     let computed = changes.filter { $0["keyPath"].text == "both" }
     #expect(!computed.isEmpty)
     #expect(computed.allSatisfy { $0["new"].text == "250.5/1" })
@@ -141,7 +141,7 @@ struct KVOGuideComplianceTests {
     #expect(try server.client.json("/v1/objects/Account/1/transactions").json == #"["Transaction/2"]"#)
   }
 
-  /// The same listing, where the class itself brackets what it does: `willChange:valuesAtIndexes:forKey:`.
+  /// The same listing, in which the class itself brackets its changes: `willChange:valuesAtIndexes:forKey:`.
   @Test("A manual collection is silent when it is changed, and a bracket tells the whole of it, old and new")
   func manualCollection() throws {
     let observer = try server.client.stream("/v1/objects/ManualAccount/1/transactions,name?options=old,new")
@@ -160,8 +160,8 @@ struct KVOGuideComplianceTests {
       ])
   }
 
-  /// What the guide sends to `valueForUndefinedKey:`, `setValue:forUndefinedKey:` and `setNilValueForKey:` ("KVO
-  /// Compliance": a class must be key-value coding compliant for the property).
+  /// Requests that the guide handles with `valueForUndefinedKey:`, `setValue:forUndefinedKey:` and `setNilValueForKey:`
+  /// ("KVO Compliance": a class must be key-value coding compliant for the property).
   static let violations: [(method: String, target: String, body: String?, status: Int, code: String)] = [
     ("GET", "Account/1/overdraft", nil, 404, "undefined-key"),
     ("GET", "Document/1/account.overdraft", nil, 404, "undefined-key"),

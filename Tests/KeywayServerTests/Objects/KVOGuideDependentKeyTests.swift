@@ -57,12 +57,12 @@ struct KVOGuideDependentKeyTests {
       #expect(
         try observer.next().changes.map(\.json) == [change("Employee/2", "fullName", "\"\(old)\"", "\"\(new)\"")])
     }
-    // A person has no middle name, and an employee's is no business of theirs.
+    // A person has no middle name: that key belongs to employees.
     #expect(try server.client.send("GET", "/v1/objects/Person/1/middleName").problem == "undefined-key")
   }
 
-  /// "To-Many Relationships", where the guide has the department observe each of its employees by hand, because its
-  /// dependent keys do not go through a to-many.
+  /// "To-Many Relationships": in the guide the department observes each of its employees by hand, because its dependent
+  /// keys do not go through a to-many.
   @Test("totalSalary is told when a salary is set, when an employee comes, and when one goes in whatever way")
   func totalSalary() throws {
     let observer = try server.client.stream("/v1/objects/Department/1/totalSalary?options=old,new")

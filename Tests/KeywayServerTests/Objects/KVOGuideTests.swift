@@ -2,9 +2,9 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// Apple's Key-Value Observing Programming Guide, listing by listing, over HTTP: what an object of Cocoa does to itself
-/// is here a request, and an observer's `observeValueForKeyPath:ofObject:change:context:` is an event of its stream.
-/// This file has the chapter "Registering for Key-Value Observing"; the others are beside it.
+/// Apple's Key-Value Observing Programming Guide, listing by listing, over HTTP: a change of a Cocoa object is a
+/// request here, and an observer's `observeValueForKeyPath:ofObject:change:context:` is an event of its stream. This
+/// file has the chapter "Registering for Key-Value Observing"; the others are beside it.
 @Suite("The KVO guide: registering")
 struct KVOGuideTests {
   private let server: TestServer
@@ -101,7 +101,7 @@ struct KVOGuideTests {
   }
 }
 
-/// The guide's world: accounts with their transactions, people, and departments with their employees.
+/// The guide's data: accounts with their transactions, people, and departments with their employees.
 enum KVOGuide {
   static let schema = """
     entities:

@@ -18,7 +18,7 @@ struct LeaseTests {
       "PUT", "/v1/objects/\(object)", lifetime.map { ["Keyway-Lifetime": $0] } ?? [:], body: body)
   }
 
-  /// What an object shows of its lease; nil where it shows nothing.
+  /// Returns an object's lease in its JSON; nil if it has none.
   private static func lifetime(_ object: Value) -> Value? {
     guard case .object(let members) = object else { return nil }
     return members["@lifetime"]
@@ -53,7 +53,7 @@ struct LeaseTests {
     #expect(try lifetime() == nil)
     let made = try server.client.must("POST", "/v1/objects/Note", ["Keyway-Lifetime": "60"], body: "{}")
     #expect(made.json["@lifetime"] == .integer(60))
-    // Whatever its lease was, an object that is made again has none.
+    // An object that is created again has no lease, whatever it had before.
     _ = try put(server, "Note/9", "3600")
     try server.commit(
       #"{"op":"delete","object":"Note/9"}"#, #"{"op":"create","object":"Note/9","value":{}}"#)
@@ -135,7 +135,7 @@ struct LeaseTests {
       #expect(response.json["detail"].text?.contains(detail) == true, "\(response.text)")
     }
     #expect(try server.revision == revision)
-    // What is not there is said first.
+    // A missing object is reported first.
     let missing = try server.client.send("DELETE", "/v1/objects/Note/none", ["Keyway-Lifetime": "60"])
     #expect(missing.status == 404)
   }
@@ -193,7 +193,7 @@ struct LeaseTests {
     #expect(journal.contains(#""lifetime":"stream""#) && !journal.contains(name) && !journal.contains(other))
     plain.socket.close()
     #expect(try ends(server, "Note/b"))
-    // It is cut, and kept for its client.
+    // The stream is cut, and kept for its client.
     let cut = try CuttableStream(server)
     let cutName = try #require(cut.url.split(separator: "/").last.map(String.init))
     _ = try put(server, "Note/c", "stream=\(cutName)")

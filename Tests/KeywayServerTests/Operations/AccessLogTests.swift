@@ -37,7 +37,7 @@ struct AccessLogTests {
       close(writer)
     }
 
-    /// The lines up to the first that has `text` in it.
+    /// Reads the lines up to and including the first that contains `text`.
     func lines(until text: String) -> [String] {
       var lines: [String] = []
       while let line = line() {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The description of the API")
 struct DescriptionTests {
-  /// Whether a target is one of the paths that a pattern stands for.
+  /// Returns true if a target matches a path pattern.
   private func matches(_ target: String, _ pattern: String) -> Bool {
     let (target, pattern) = (Self.segments(target), Self.segments(pattern))
     return target.count == pattern.count && zip(target, pattern).allSatisfy { $1.hasPrefix("{") || $0 == $1 }
@@ -17,7 +17,7 @@ struct DescriptionTests {
     path.split(separator: "/", omittingEmptySubsequences: false)
   }
 
-  /// The pattern for a target: the one that names most of it, as OpenAPI says.
+  /// Returns the pattern for a target: the most specific one, as OpenAPI requires.
   private func bestPattern(of target: String, among patterns: [String]) -> String? {
     patterns.filter { matches(target, $0) }.min { $0.count(where: { $0 == "{" }) < $1.count(where: { $0 == "{" }) }
   }

@@ -17,7 +17,7 @@ struct JournalFaultTests {
     for number in 0..<count { try server.set("Account/1/visits", "\(number)") }
   }
 
-  /// Reads transactions up to a `reset`, and gives the last revision that was told and that of the reset.
+  /// Reads transactions up to a `reset`. Returns the last revision before it and that of the reset.
   private func reset(_ stream: WireStream, from first: Int) throws -> (told: Int, reset: Int) {
     var told = first
     var event = try stream.next()

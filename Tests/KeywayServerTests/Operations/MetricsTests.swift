@@ -23,7 +23,7 @@ struct MetricsTests {
     try server.client.must("GET", "/v1/objects/Account/1")
     let lines = try lines()
     let served = lines.filter { $0.hasPrefix("# HELP ") }.map { String($0.split(separator: " ")[2]) }
-    // Those that something must happen to first, or that peers alone have.
+    // The metrics that appear only after an event, or only on peers.
     let later: Set<Metric> = [
       .idempotencyReplays, .lags, .disconnects, .droppedLogLines, .conditions, .activeConditions, .expressionFailures,
       .peerBehind, .peerSilence, .peerPen, .overtakenBatches,
@@ -51,7 +51,7 @@ struct MetricsTests {
       }
       #expect(buckets.count == 17)
       #expect(zip(buckets, buckets.dropFirst()).allSatisfy { $0 <= $1 })
-      // The objects of the fixture were put, with the same status.
+      // The fixture's objects were put with the same status.
       let expected = status == "2xx" ? count + Double(Fixture.objects.count) : count
       #expect(buckets.last == expected)
       #expect(value("keyway_request_duration_seconds_count{\(labels)}", in: lines) == expected)

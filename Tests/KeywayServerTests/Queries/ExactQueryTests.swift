@@ -2,7 +2,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// What Unicode, or arithmetic, holds for equal, and is written in two ways.
+/// Values that are equal by Unicode, or as numbers, but written in two ways.
 @Suite("Queries compare texts by their scalars, and show numbers as they are")
 struct ExactQueryTests {
   private let server: TestServer

@@ -110,7 +110,7 @@ struct LiveQueryResumeTests {
     var world = StaffWriter(server)
     for _ in 0..<15 {
       for _ in 0..<4 { try world.write(&random) }
-      // A commit that is heard of for sure, so that there is always something to read.
+      // A commit that certainly sends an event, so that there is always something to read.
       let salary = Int.random(in: 1000..<1_000_000_000, using: &random)
       try server.client.must("PUT", "/v1/objects/Employee/end", body: #"{"salary":\#(salary)}"#)
       let revision = try server.revision

@@ -89,7 +89,7 @@ struct LiveQueryTests {
     #expect(moved["changes"].items.map { $0["index"].json } == ["[0,0]"])
     #expect(moved["changes"].items.map { $0["newIndex"].json } == ["[1,0]"])
     #expect(moved["changes"][0]["keys"].json == "[]")
-    // A section that is renamed goes and comes, and its rows move.
+    // A renamed section is removed and inserted, and its rows move.
     try server.set("Department/1/name", #""Zinc""#)
     let renamed = try stream.next().json
     #expect(
@@ -118,7 +118,7 @@ struct LiveQueryTests {
     // null comes first.
     #expect(list.names == ["Employee/8", "Manager/5"])
     #expect(pushed.json["count"].whole == 2)
-    // What happens below the window is not told.
+    // Changes below the window are not sent.
     try server.set("Employee/1/salary", "99")
     try server.set("Manager/5/salary", "13")
     #expect(try stream.next().json["revision"].whole == (try server.revision))

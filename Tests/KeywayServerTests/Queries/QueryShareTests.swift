@@ -20,7 +20,7 @@ struct QueryShareTests {
 
     func target(_ number: Int) -> String { Staff.target("Employee", ["filter": "name != '\(name) \(number)'"]) }
 
-    /// Opens live queries until one is refused; gives that answer.
+    /// Opens live queries until one is refused. Returns that response.
     func fill() throws -> WireResponse {
       for _ in 0..<100 {
         do throws(LoopbackError) {
@@ -61,7 +61,7 @@ struct QueryShareTests {
       #expect(other.count >= 1)
     }
     #expect(server.openQueries <= 32)
-    // One that is open costs the server nothing, whoever else has it.
+    // A query that is already open costs the server nothing, even if another client has it.
     try second.join(greedy.target(0))
     greedy.close()
     #expect(Deadline().awaits { server.openQueries <= 13 })

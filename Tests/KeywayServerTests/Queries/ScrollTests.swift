@@ -15,7 +15,7 @@ struct ScrollTests {
           group: { type: integer }
     """
 
-  /// A server with so many objects, made in few commits.
+  /// Makes a server with so many objects, created in few commits.
   private func server(objects count: Int) throws -> TestServer {
     let server = try TestServer(schema: Self.schema, objects: [])
     for start in stride(from: 0, to: count, by: 500) {

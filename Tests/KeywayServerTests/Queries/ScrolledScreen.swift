@@ -1,14 +1,14 @@
 import KeyValueModel
 import TestKit
 
-/// The model of a screen with cells: which object each shows, and what its stream is to be told of that.
+/// The model of a screen with cells: the object that each shows, and the expected events of its stream.
 struct ScrolledScreen {
   private struct Cell {
     var object: Int
     var isVisible = true
-    /// Whether it has been told nothing of its object yet.
+    /// True if it has not received its object yet.
     var isNew = false
-    /// How often its object was written since it was hidden.
+    /// The number of writes of its object since it was hidden.
     var missed = 0
   }
 
@@ -19,26 +19,26 @@ struct ScrolledScreen {
   private var prices: [Int: Int] = [:]
   private var expected: [String] = []
 
-  /// A screen over objects numbered below `objects`, whose first price is their number.
+  /// Creates a screen over objects numbered below `objects`, whose first price is their number.
   init(objects: Int) {
     self.objects = objects
   }
 
-  /// How many cells show an object, on screen or off.
+  /// The number of cells that show an object, on screen or off.
   var boundCount: Int { cells.count }
 
-  /// The cells on screen with what they show.
+  /// The cells on screen with their objects.
   var shown: [(cell: String, object: String)] {
     cells.filter(\.value.isVisible).map { ("c\($0.key)", "Item/\($0.value.object)") }
   }
 
-  /// What is to have been told since the last call; in the order of telling, cells of one event by name.
+  /// Returns the expected changes since the last call, in order; the cells of one event by name.
   mutating func takeExpected() -> [String] {
     defer { expected = [] }
     return expected
   }
 
-  /// What an event tells, in the words of `takeExpected`.
+  /// Returns the changes of an event, in the form of `takeExpected`.
   func told(by event: WireEvent) -> [String] {
     let sort = event.json.has("initial") ? "initial" : "change"
     return event.changes.map { change in
@@ -47,7 +47,7 @@ struct ScrolledScreen {
     }.sorted()
   }
 
-  /// Binds a random cell to a random object, now and then to the one that it shows already.
+  /// Binds a random cell to a random object, sometimes to the one that it already shows.
   mutating func scroll(_ screen: CellScreen, _ random: inout SplitMix64) throws {
     let number = Int.random(in: 0..<Self.cellCount, using: &random)
     var cell = Cell(object: Int.random(in: 0..<objects, using: &random))
@@ -68,7 +68,7 @@ struct ScrolledScreen {
     setVisible(!cell.isVisible, number)
   }
 
-  /// Writes random objects in one commit, most of them such as cells show.
+  /// Writes random objects in one commit, most of them shown by cells.
   mutating func write(_ server: TestServer, _ random: inout SplitMix64) throws {
     var written: [Int: Int] = [:]
     for _ in 0..<Int.random(in: 1...4, using: &random) {

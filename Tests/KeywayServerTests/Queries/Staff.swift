@@ -6,7 +6,7 @@ import Store
 import TestKit
 import Testing
 
-/// The world of the tests of live queries.
+/// The data of the tests of live queries.
 enum Staff {
   static let schema = """
     entities:
@@ -43,13 +43,13 @@ enum Staff {
     try TestServer(schema: schema, objects: objects, configure)
   }
 
-  /// The URL of a query: an entity's objects with these parameters.
+  /// Returns the URL of a query: an entity's objects with these parameters.
   static func target(_ entity: String = "Employee", _ parameters: KeyValuePairs<String, String> = [:]) -> String {
     let query = parameters.map { "\($0)=\(encoded($1))" }.joined(separator: "&")
     return "/v1/objects/\(entity)" + (query.isEmpty ? "" : "?\(query)")
   }
 
-  /// Text as it stands in a URL's query.
+  /// Percent-encodes a text for a URL's query.
   static func encoded(_ text: String) -> String {
     text.utf8.map { byte in
       switch UInt8(byte) {
@@ -63,12 +63,12 @@ enum Staff {
 }
 
 extension TestServer {
-  /// How many different live queries are watched.
+  /// The number of different live queries that are watched.
   var openQueries: Int { server.store.withPublication { $0.queries.count } }
 }
 
 extension LiveList {
-  /// Applies what came over the wire.
+  /// Applies an event from the wire.
   mutating func apply(_ event: WireEvent) throws {
     try apply(ServerSentEvent(id: event.id ?? "", event: event.name ?? "", data: event.data ?? ""))
   }
@@ -76,7 +76,7 @@ extension LiveList {
   /// The objects, in order.
   var names: [String] { rows.map(\.reference.text) }
 
-  /// The rows without their revisions, which move unheard of where no shown key changes.
+  /// The rows without their revisions, which change without an event if no shown key changes.
   var values: [Value] { rows.map { Value.object($0.value).withoutRevision } }
 }
 

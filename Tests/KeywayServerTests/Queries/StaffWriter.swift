@@ -1,16 +1,16 @@
 import KeyValueModel
 import TestKit
 
-/// Writes at random: each call is one commit to a world of `Staff`.
+/// A random writer: each call is one commit to the data of `Staff`.
 struct StaffWriter {
   private let server: TestServer
   private let count: Int
   /// Objects that are never deleted.
   var keeps: Set<String> = []
-  /// How long the texts are that some keys are set to.
+  /// The length of the texts that some keys are set to.
   var textBytes = 1
 
-  /// A writer to objects numbered below `count`.
+  /// Creates a writer of objects numbered below `count`.
   init(_ server: TestServer, objects count: Int = 12) {
     self.server = server
     self.count = count

@@ -22,7 +22,7 @@ struct AnswerBoundTests {
           texts: { computed: employees.text }
     """
 
-  /// A department of 60 employees, whose head has a text of 20,000 bytes.
+  /// Makes a department of 60 employees, whose head has a text of 20,000 bytes.
   private static func server(
     _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }
   ) throws -> TestServer {
@@ -38,7 +38,7 @@ struct AnswerBoundTests {
   }
 
   static let targets = [
-    // The first is what once took gigabytes: each of 60 × 60 employees with the head of its department.
+    // The first once took gigabytes: each of 60 × 60 employees with the head of its department.
     "Department/1?expand=employees.department.employees.department.head",
     "Department/1?expand=employees.department.head", "Department?expand=employees.department.head",
     "Employee?expand=department.head&limit=60", "Employee?keys=department&expand=department.head",
@@ -115,7 +115,7 @@ struct AnswerBoundTests {
       while bytes.count < 400_000 {
         bytes += [UInt8](repeating: 1, count: 5000)
         try budget.check(bytes)
-        // What may still be appended before the next look is what an array has room for, and a little.
+        // Before the next check, no more than the array's capacity and a little may still be appended.
         #expect(ledger.bytes(for: .responses) + 70_000 > bytes.count)
       }
       let response = budget.settled(Response(status: .ok, body: bytes))

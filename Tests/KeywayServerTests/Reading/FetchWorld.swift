@@ -1,8 +1,8 @@
 import KeyValueModel
 import TestKit
 
-/// The world of the tests of filters and sort orders: random people, staff and departments, and what is known of them
-/// by reading them one by one, so that a test can filter and sort by itself.
+/// The data of the tests of filters and sort orders: random people, staff and departments. Their values are read one by
+/// one, so that a test can filter and sort them itself.
 struct FetchWorld {
   static let schema = """
     entities:
@@ -36,20 +36,20 @@ struct FetchWorld {
           staff: { type: integer, computed: "size(employees)" }
     """
 
-  /// Dates as they are written, and the seconds since 1970 that they name; some name the same moment.
+  /// The texts of dates, and their seconds since 1970; some are the same moment.
   static let dates: [(text: String, seconds: Int)] = [
     ("1970-01-01", 0), ("1970-01-01T01:00:00+01:00", 0), ("1969-12-31T23:59:59Z", -1), ("2000-01-01", 946_684_800),
     ("1999-12-31T19:00:00-05:00", 946_684_800), ("2000-01-01T00:00:01Z", 946_684_801),
   ]
 
-  /// The moment of one of the dates.
+  /// Returns the moment of one of the dates.
   static func seconds(_ date: Value) -> Int? { dates.first { $0.text == date.text }?.seconds }
 
   let server: TestServer
   /// Every object by its reference.
   private(set) var objects: [String: Value] = [:]
 
-  /// A server with random objects.
+  /// Creates a server with random objects.
   init(seed: UInt64, people: Int = 10, employees: Int = 30, departments: Int = 6) throws {
     server = try TestServer(schema: Self.schema, objects: [])
     var random = SplitMix64(seed: seed)
@@ -76,7 +76,7 @@ struct FetchWorld {
     try read()
   }
 
-  /// Reads every object anew.
+  /// Reads every object again.
   mutating func read() throws {
     objects = [:]
     for object in try server.client.json("/v1/objects")["objects"].items {
@@ -84,16 +84,16 @@ struct FetchWorld {
     }
   }
 
-  /// The object that a to-one or a reference names; null where it is null.
+  /// Returns the object that a to-one or a reference names; null if it is null.
   func object(_ reference: Value) -> Value { reference.text.flatMap { objects[$0] } ?? .null }
 
-  /// The references of some entities, in order.
+  /// Returns the references of some entities, in order.
   func references(_ entities: [String]) -> [String] {
     objects.keys.filter { reference in entities.contains { reference.hasPrefix($0 + "/") } }
       .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
-  /// What a fetch gives, as references.
+  /// Returns the references in a fetch.
   func fetch(_ entity: String, filter: String? = nil, sort: String? = nil) throws -> [String] {
     var target = "/v1/objects/\(entity)?keys=name"
     if let filter { target += "&filter=" + filter.queryEncoded }
@@ -149,7 +149,7 @@ struct FetchWorld {
 }
 
 extension String {
-  /// As a value of a query: every byte that could mean something else is escaped.
+  /// The text as a value in a URL's query: every byte with another meaning is escaped.
   var queryEncoded: String {
     utf8.map { byte in
       let scalar = Unicode.Scalar(byte)

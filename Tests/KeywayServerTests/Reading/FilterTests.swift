@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Filters of fetches")
 struct FilterTests {
-  /// A filter, and what it means, said in Swift: nil where it fails, which is not met.
+  /// A filter, and the same condition in Swift: nil if it fails, which does not match.
   struct Case: Sendable, CustomTestStringConvertible {
     let entity: String
     let filter: String

@@ -27,7 +27,7 @@ struct IndexedFilterTests {
           items: { toMany: Item, inverse: shelf }
     """
 
-  /// So much that 400 objects can be read, and not be asked for a condition as well.
+  /// A cost that suffices to read 400 objects, but not to evaluate a condition for each.
   private static let cost = 800
 
   private let server: TestServer
@@ -40,7 +40,7 @@ struct IndexedFilterTests {
       var value = #""code":"c\#(index / 3)","number":\#(index / 3),"price":\#(index / 3).5,"weight":\#(index)"#
       value += #","day":"\#(Self.day(index / 3))","info":\#(index / 3)"#
       value += #","shelf":"BoundedCache/\#(index / 3)","isListed":\#(index != 7),"loose":"c\#(index / 3)""#
-      // Three have nothing at all.
+      // Three have no other value.
       if index >= 397 { value = #""weight":\#(index)"# }
       operations.append(#"{"op":"create","object":"\#(entity)/\#(index)","value":{\#(value)}}"#)
     }
@@ -48,7 +48,7 @@ struct IndexedFilterTests {
       "POST", "/v1/transactions", body: "{\"operations\":[\(operations.joined(separator: ","))]}")
   }
 
-  /// A day of the years 2000 to 2012, in one of the ways to write it.
+  /// Returns a day of the years 2000 to 2012, in one of the forms of a date.
   private static func day(_ number: Int) -> String {
     let day = "\(2000 + number / 12)-\(number % 12 < 9 ? "0" : "")\(number % 12 + 1)-01"
     return number % 2 == 0 ? day : day + "T02:00:00+02:00"
@@ -58,7 +58,7 @@ struct IndexedFilterTests {
     try server.client.send("GET", "/v1/objects/\(entity)?keys=weight&filter=" + filter.queryEncoded)
   }
 
-  /// The references of what was found; the problem's code where the filter was refused.
+  /// Returns the references of the objects found, or the problem's code if the filter was refused.
   private func found(_ filter: String, _ entity: String = "Item") throws -> [String] {
     let response = try fetch(filter, entity)
     guard response.status == 200 else { return [response.problem ?? "\(response.status)"] }

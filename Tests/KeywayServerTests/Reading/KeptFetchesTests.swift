@@ -25,7 +25,7 @@ struct KeptFetchesTests {
       state = Model(schema: try Schema(yaml: Fixture.schema)).state
     }
 
-    /// Keeps a fetch of so many rows, of a state before which so many bytes were written; gives its page, or nil where
+    /// Stores a fetch of so many rows, of a state before which so many bytes were written. Returns its page, or nil if
     /// it is refused.
     func keep(_ client: Int, rows: Int = 1, written: Int = 0) throws -> String? {
       let reference = try #require(Reference("Note/1"))
@@ -74,7 +74,7 @@ struct KeptFetchesTests {
     #expect(!world.has(large[0]) && world.has(large[1]), "the one with the most gave its oldest")
     let third = try world.keep(2)
     #expect(world.has(third) && world.has(small) && world.has(more) && !world.has(large[1]))
-    // Client 1 would have as many as client 0: it gives its own.
+    // Client 1 would have as many as client 0: its own fetch is dropped.
     let last = try world.keep(1)
     #expect(world.has(last) && !world.has(small) && large[2...].allSatisfy(world.has))
   }

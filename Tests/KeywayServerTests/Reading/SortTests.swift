@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Sort orders of fetches")
 struct SortTests {
-  /// What an object is sorted by, said in Swift: what comes first is less. Null is less than everything.
+  /// A sort key in Swift: the lesser one comes first. Null is less than everything.
   enum Rank: Comparable {
     case null
     case flag(Int)
@@ -60,7 +60,7 @@ struct SortTests {
     },
   ]
 
-  /// The order that sorting by hand gives.
+  /// Sorts references by these columns, independently of the server.
   private func sorted(_ references: [String], _ world: FetchWorld, _ columns: [(Column, isDescending: Bool)])
     -> [String]
   {

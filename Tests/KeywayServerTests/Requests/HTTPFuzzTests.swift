@@ -8,7 +8,7 @@ import Testing
 struct HTTPFuzzTests {
   private static let transaction = #"{"operations":[{"op":"set","object":"Account/1","keyPath":"balance","value":1}]}"#
 
-  /// Requests that are right: of every method, with every kind of body, and two on one connection.
+  /// Valid requests: of every method, with every kind of body, and two on one connection.
   private static let corpus: [String] = {
     let host = "Host: localhost\r\n"
     let json = "Content-Type: application/json\r\n"
@@ -53,7 +53,7 @@ struct HTTPFuzzTests {
       if let status = answers.statuses.first(where: { $0 == 500 }) { return "it is answered \(status)" }
       let after = try server.revision
       let successes = answers.statuses.filter { (200..<300).contains($0) }.count
-      // Each success is one commit at the most.
+      // Each success is at most one commit.
       if after > before + successes, answers.isComplete {
         return "revision \(before) is \(after) by \(answers.statuses)"
       }
@@ -66,20 +66,20 @@ struct HTTPFuzzTests {
 
   private struct Answers {
     var statuses: [Int] = []
-    /// What is wrong with how they are written.
+    /// A fault in the form of the responses; nil for none.
     var complaint: String?
-    /// Whether the server has closed the connection, so that nothing more will come of it.
+    /// True if the server has closed the connection, so that no response can follow.
     var isComplete = false
   }
 
-  /// Sends bytes and reads the answers; once none comes any more, says that no more bytes will come either.
+  /// Sends bytes and reads the responses. Once none comes any more, shuts its own side down.
   private static func answers(_ bytes: [UInt8], _ port: UInt16) throws -> Answers {
     var answers = Answers()
     let socket = try WireSocket(port: port)
     defer { socket.reset() }
     let reader = WireReader(socket)
-    // To HEAD there is a length and no body: what follows, if anything does, is the next answer. Which answer is one to
-    // HEAD cannot be told where requests were mixed, so these are not judged by their form.
+    // The response to HEAD has a length and no body: the next bytes, if any, are the next response. In mixed requests
+    // the response to HEAD cannot be identified, so their form is not checked.
     let isHead = bytes.contains(text: "HEAD ")
     var isShut = false
     try? socket.send(bytes)
@@ -107,7 +107,7 @@ struct HTTPFuzzTests {
 }
 
 extension [UInt8] {
-  /// Whether a text stands somewhere in the bytes.
+  /// Returns true if the bytes contain a text.
   fileprivate func contains(text: String) -> Bool {
     let wanted = Array(text.utf8)
     return indices.contains { self[$0...].starts(with: wanted) }

@@ -4,7 +4,7 @@ import KeywayServer
 import TestKit
 import Testing
 
-/// Requests that read much: their steps, their threads, and their end.
+/// Requests that read a lot: their steps, their threads, and their end.
 @Suite("Long requests")
 struct LongRequestTests {
   private static let schema = """
@@ -23,7 +23,7 @@ struct LongRequestTests {
           mean: { type: number, computed: "sum(employees.map(e, e.salary)) / 2.0" }
     """
 
-  /// A department of so many employees.
+  /// Makes a department of so many employees.
   private static func server(
     employees: Int, _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }
   ) throws -> TestServer {
@@ -33,11 +33,11 @@ struct LongRequestTests {
     return server
   }
 
-  /// So many employees that ``endless`` takes longer than any test, and one of them less than the steps that a filter
+  /// A number of employees with which ``endless`` takes longer than any test, and one of them fewer steps than a filter
   /// may take for one object.
   private static let many = 200
 
-  /// Compares, for every employee, every colleague with every other one.
+  /// A query that compares, for every employee, every colleague with every other one.
   private static let endless =
     "/v1/objects/Employee?filter="
     + "department.employees.exists(e, department.employees.exists(f, e.salary == f.salary + salary + 0.5))".queryEncoded
@@ -67,7 +67,7 @@ struct LongRequestTests {
 
   @Test("What a collection folds into is worked out once a request, however many objects ask for it", arguments: shared)
   func once(_ target: String) throws {
-    // Worked out anew for each of 300 employees it would take 90,000 steps.
+    // Evaluated separately for each of 300 employees it would take 90,000 steps.
     let server = try Self.server(employees: 300) { $0.requests.steps = 30_000 }
     let response = try server.client.send("GET", "/v1/objects/\(target)")
     #expect(response.status == 200, "\(response.text.prefix(300))")
@@ -147,7 +147,7 @@ struct LongRequestTests {
     let held = try Self.hold(server, requests: 3)
     server.server.drain(seconds: 1)
     let answers = try held.map { try WireReader($0).response(hasBody: true, before: Deadline()) }
-    // On a machine that gives this test no time for a minute, the first may have their answers; the last comes after
+    // On a machine that does not run this test for a minute, the first may have their responses; the last comes after
     // them.
     for (index, answer) in answers.enumerated() where answer.status != 200 || index == answers.count - 1 {
       #expect(answer.status == 503 && answer.problem == "draining", "\(answer.status) \(answer.text.prefix(300))")

@@ -4,8 +4,7 @@ import KeywayServer
 import TestKit
 import Testing
 
-/// Resources with two forms at one URL: their answers say that they depend on what the request accepts (RFC 9110
-/// §12.5.5).
+/// Resources with two forms at one URL: their responses declare that they depend on `Accept` (RFC 9110 §12.5.5).
 @Suite("Answers that depend on Accept") struct NegotiatedAnswerTests {
   private static let negotiated = [
     "/v1/objects/Account/1", "/v1/objects/Account/1/balance", "/v1/objects/Account/9", "/v1/objects/Account",

@@ -90,7 +90,7 @@ struct ProblemTests {
   func pathFirst(_ method: String, _ target: String, _ problem: String) throws {
     let server = try TestServer()
     for body in ["{", "7", "[]", #"{"object":7}"#, #"{"cells":7}"#] {
-      // A key path takes any JSON value, and the model refuses what the path names then too.
+      // A key path takes any JSON value, and even then the model refuses a wrong path.
       let response = try server.client.send(method, target, body: body)
       #expect(response.problem == problem, "\(body): \(response.text)")
       #expect(response.status == 404)

@@ -9,7 +9,8 @@ import Testing
 @Suite("Behind a proxy") struct ProxyTests {
   private let streaming = ["Accept": "text/event-stream"]
 
-  /// Whether a client that must have its share has it: a stream that is opened instead never ends.
+  /// Returns true if a client has used up its share of streams. If it has not, the call waits, since the stream that it
+  /// opens does not end.
   private func isFull(_ client: WireClient, for address: String) throws -> Bool {
     let response = try client.send("GET", "/v1/streams", streaming.merging(["X-Forwarded-For": address]) { $1 })
     return response.status == 429
@@ -39,7 +40,7 @@ import Testing
       $0.access.proxies = ["127.0.0.0/8"]
       $0.access.rates.requestsPerSecond = 1
     }
-    // Sent in one go on one connection: of each client one request, and then one without the header.
+    // Sent at once on one connection: one request of each client, and then one without the header.
     let requests = (1...5).map {
       "GET /v1/entities HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 198.51.100.\($0)\r\n\r\n"
     }

@@ -4,12 +4,13 @@ import KeywayServer
 import TestKit
 import Testing
 
-/// Requests that are refused before they reach a route: what their answers say of them all the same.
+/// Requests that are refused before they reach a route: their responses still have the request's id and the CORS
+/// fields.
 @Suite("Refused requests") struct RefusedRequestTests {
   private static let listed = "https://app.example.org"
   private static let fields = "Host: localhost\r\nX-Request-Id: mine\r\nOrigin: \(listed)\r\n"
 
-  /// Requests whose mistake stands before, among or behind those fields, in their head or their body.
+  /// Requests whose mistake is before, among or after those fields, in their head or their body.
   private static let requests: [(text: String, status: Int)] = [
     ("GET /%ZZ# HTTP/1.1\r\n\(fields)\r\n", 400), ("GET / HTTP/1.1\r\nA : b\r\n\(fields)\r\n", 400),
     ("GET / HTTP/1.1\r\n\(fields)Content-Length: x\r\n\r\n", 400),

@@ -3,7 +3,7 @@ import KeywayServer
 import TestKit
 import Testing
 
-/// How often a client may ask.
+/// The limit on the request rate of a client.
 @Suite("Request rates") struct RequestRateTests {
   private static let second: UInt64 = 1_000_000_000
 
@@ -13,7 +13,7 @@ import Testing
     return RequestRates(limits)
   }
 
-  /// Whether each of so many requests at one time is let in.
+  /// Returns, for each of so many requests at one time, true if it is admitted.
   private func take(
     _ count: Int, _ rates: inout RequestRates, _ client: ClientAddress, at now: UInt64
   ) -> [Bool] {
@@ -77,7 +77,7 @@ import Testing
   func requests() throws {
     let guarded = try GuardedServer(objects: []) { $0.access.rates.requestsPerSecond = 1 }
     let bad = ["Authorization": "Bearer x"]
-    // Of a crowd of requests some are over one in a second, however long they take.
+    // Some of many requests exceed one in a second, however long they take.
     func refusals(_ target: String, _ headers: [String: String], from client: WireClient) throws -> [WireResponse] {
       var refused: [WireResponse] = []
       for _ in 0..<500 where refused.isEmpty {

@@ -6,7 +6,7 @@ import KeywayServer
 import TestKit
 import Testing
 
-/// A server on a socket of this machine.
+/// A server on a Unix-domain socket.
 @Suite("Sockets of this machine") struct UnixSocketTests {
   private func server(
     _ path: String, _ configure: (inout KeywayServer.Configuration) -> Void = { _ in }
@@ -50,7 +50,7 @@ import Testing
   func replacing() throws {
     let folder = try ScratchDirectory()
     let path = folder.path + "/k.sock"
-    // Bound and closed, without its file being removed.
+    // Bound and closed, without removal of its file.
     let left = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)

@@ -9,7 +9,7 @@ import Testing
 struct WriteLimitTests {
   private static let patchType = ["Content-Type": "application/json-patch+json"]
 
-  /// A patch of `count` times the same operation.
+  /// Returns a patch with the same operation `count` times.
   private static func patch(_ operation: String, _ count: Int) -> String {
     "[\(Array(repeating: operation, count: count).joined(separator: ","))]"
   }

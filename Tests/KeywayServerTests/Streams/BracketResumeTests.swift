@@ -14,7 +14,7 @@ struct BracketResumeTests {
           peer: { toOne: A }
     """
 
-  /// What each transaction opens and closes around nothing, one key a transaction.
+  /// The keys of empty brackets, one for each transaction.
   private static let bracketed = ["m", "n", "peer", "m"]
 
   private func server() throws -> TestServer {

@@ -9,7 +9,7 @@ struct CollectionStreamTests {
 
   init() throws { server = try CollectionFixture.server() }
 
-  /// A write of a to-many, and the change that each combination of options is told of it.
+  /// A write of a to-many, and the change that each combination of options receives.
   struct Telling: Sendable, CustomTestStringConvertible {
     let keyPath: String
     let method: String
@@ -22,12 +22,12 @@ struct CollectionStreamTests {
 
     var testDescription: String { "\(method) \(keyPath)\(query)" }
 
-    /// The change that is told for a set of options.
+    /// Returns the change for a set of options.
     func change(_ options: Set<String>, isPrior: Bool) -> String {
       var text = #"{"object":"Department/1","keyPath":"\#(keyPath)","kind":"\#(kind)""#
       if isPrior { text += #","prior":true"# }
       if let indexes { text += #","indexes":\#(indexes)"# }
-      // The prior of an insertion has an old as well: nothing goes.
+      // The prior of an insertion has an old value too: an empty one.
       if options.contains("old"), let old = old ?? (isPrior ? "[]" : nil) { text += #","old":\#(old)"# }
       if !isPrior, options.contains("new"), let new { text += #","new":\#(new)"# }
       return text + "}"
@@ -229,7 +229,7 @@ struct CollectionStreamTests {
     for _ in 0..<40 { try write(&generator) }
     try server.set("Department/1/tags", #"["end"]"#)
     let end = try server.revision
-    // Without old it is not told which members of what is not ordered went: those are asked for where it matters.
+    // Without old values, the removed members of an unordered collection are unknown.
     for event in try stream.events(until: { $0.json["revision"].whole == end }) {
       for change in event.changes where change["keyPath"].text == "employees" {
         apply(change, to: &lists["employees", default: []])

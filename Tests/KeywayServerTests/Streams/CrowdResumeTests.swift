@@ -27,13 +27,13 @@ struct CrowdResumeTests {
     }
   }
 
-  /// The events of revisions after `since`, up to the last block of the revision `end`.
+  /// Reads the events of revisions after `since`, up to the last block of the revision `end`.
   private static func events(_ stream: WireStream, after since: Int, to end: Int) throws -> [WireEvent] {
     try stream.events { $0.json["revision"].whole == end && $0.id != nil && $0.name != "open" }
       .filter { $0.name != "open" && $0.json["revision"].whole ?? 0 > since }.map(\.withoutRetry)
   }
 
-  /// What a stream that was resumed was told.
+  /// The events of a resumed stream.
   private struct Told: Sendable {
     let kind: Int
     let since: Int
@@ -88,7 +88,7 @@ struct CrowdResumeTests {
     present.withLock { $0 = (revision, true) }
   }
 
-  /// Comes back again and again, often to the same revision as others; reads everything once nothing more is written.
+  /// Reconnects repeatedly, often to the same revision as others. Reads everything once no more is written.
   private static func comeBack(
     _ client: WireClient, _ epoch: String, _ start: Int, _ present: Locked<(revision: Int, isOver: Bool)>,
     _ seed: UInt64
@@ -97,7 +97,7 @@ struct CrowdResumeTests {
     var streams: [(kind: Int, since: Int, stream: WireStream)] = []
     for number in 0..<20 {
       let missed = present.withLock { $0.revision } - start
-      // Before the present: to a client that is there once nothing more is written, nothing more comes.
+      // Before the present revision: once writing has ended, a client at the present would receive nothing.
       let since = start + (missed == 0 ? 0 : Int.random(in: 0..<missed, using: &random) / 10 * 10)
       let stream = try open(number % kinds, client, since: "\(epoch)-\(since)")
       streams.append((number % kinds, since, stream))

@@ -38,7 +38,7 @@ struct CutStreamTests {
       marks += 1
       try server.set("Department/3/name", "\"mark \(marks)\"")
     }
-    /// Everything up to the last mark.
+    /// Reads everything up to the last mark.
     func read(_ stream: CuttableStream) throws {
       let name = "mark \(marks)"
       var isThere = false
@@ -53,7 +53,7 @@ struct CutStreamTests {
       case 0..<4: for _ in 0..<Int.random(in: 1...4, using: &random) { try world.write(&random) }
       case 4..<7 where !broken.isCut:
         let operation = Self.operation(&random)
-        // The id of what follows is a new one.
+        // A commit, so that the following events have a new id.
         try server.client.must("PUT", "/v1/objects/Employee/aside", body: #"{"salary":1}"#)
         for stream in [unbroken, broken] {
           #expect(try stream.send(operation.method, "/cells" + operation.path, operation.body).status < 300)
@@ -79,7 +79,7 @@ struct CutStreamTests {
     #expect(try cells(broken) == cells(unbroken), "seed \(seed)")
   }
 
-  /// What the cells show, but for how often they were told, which says how often something was sent.
+  /// Returns the cells without `told`, which counts the events that were sent.
   private func cells(_ stream: CuttableStream) throws -> [String] {
     guard case .object(let cells) = try stream.send("GET", "/cells").json["cells"] else { return [] }
     return cells.members.map { name, cell in
@@ -174,7 +174,8 @@ struct CutStreamTests {
     let revision = slow.events.first?.json["revision"].whole
     #expect(revision == quick.events.first?.json["revision"].whole)
     if hidesMeanwhile {
-      // What a slow reader had not taken when its cell left the screen is merged with what the cell missed afterwards.
+      // The events that a slow reader had not received when its cell left the screen are merged with those that the
+      // cell missed afterwards.
       #expect(slow.events.last == quick.events.last)
       #expect(slow.events.dropLast().last?.changes.first?["new"] == quick.events.dropLast().last?.changes.first?["new"])
     } else {
@@ -195,7 +196,7 @@ struct CutStreamTests {
     try server.set("Employee/1/salary", "24")
     var filter = 0
     for since in start...start + 5 {
-      // The client has what it was told up to then, as if it had not received the rest.
+      // The client has the events up to that revision, as if it had not received the rest.
       var list = LiveList()
       for event in stream.events where event.json["revision"].whole ?? 0 <= since { try list.apply(event) }
       let told = stream.events.count
@@ -224,7 +225,7 @@ struct CutStreamTests {
     try list.apply(try stream.next())
     let text = String(repeating: "x", count: 20_000)
     var number = 0
-    // The second time the stream is one that was cut before, and was told its state when it went on.
+    // In the second round the stream has been cut before, and received its state when it was resumed.
     for filter in ["salary > 11.0", "salary > 10.0"] {
       while try server.client.json("/v1/status")["lagging"].whole == 0 {
         number += 1
@@ -256,7 +257,7 @@ struct CutStreamTests {
     try stream.resume()
     try server.set("Employee/1/salary", "9")
     #expect(try stream.next().changes.map { $0["new"].whole } == [9, 9, 9])
-    // What was not read comes again, though the client has its id.
+    // Unread events come again, although the client has their id.
     let before = stream.events.count
     try stream.send("PUT", "/cells/d", #"{"object":"Employee/2","keyPaths":["salary"]}"#)
     #expect(stream.events.count == before)

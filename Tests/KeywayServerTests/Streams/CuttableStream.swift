@@ -2,19 +2,19 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// A stream with cells whose client loses its connection and comes back to its URL, and everything that it is told.
+/// A stream with cells whose client loses its connection and returns to its URL, with all its events.
 final class CuttableStream {
   private let server: TestServer
   private let headers: [String: String]
-  /// Small for a reader who makes the server wait.
+  /// The size of the receive buffer: small for a reader that makes the server wait, nil for the default.
   private let receiveBufferBytes: Int32?
   private var connection: WireStream?
   let url: String
   private(set) var cursor: String?
-  /// What was told, but for `open` and heartbeats.
+  /// The events, except `open` and heartbeats.
   private(set) var events: [WireEvent] = []
 
-  /// Opens a stream. `receiveBufferBytes` is small for a reader who makes the server wait.
+  /// Opens a stream. `receiveBufferBytes` is small for a reader that makes the server wait.
   init(
     _ server: TestServer, cells: String = "{}", _ headers: [String: String] = [:], receiveBufferBytes: Int32? = nil
   ) throws {
@@ -30,7 +30,7 @@ final class CuttableStream {
 
   var isCut: Bool { connection == nil }
 
-  /// Reads up to the first event for which `isLast` holds, that one included.
+  /// Reads up to and including the first event for which `isLast` holds.
   @discardableResult
   func read(until isLast: (WireEvent) -> Bool) throws -> [WireEvent] {
     let connection = try #require(connection)
@@ -43,7 +43,7 @@ final class CuttableStream {
   /// Reads the next event.
   func next() throws -> WireEvent { try #require(try read { _ in true }.last) }
 
-  /// Loses the connection, with what has not been read. Returns once the server knows.
+  /// Loses the connection, with all unread events. Returns once the server has noticed.
   func cut(byReset: Bool = false) throws {
     let connection = try #require(connection)
     cursor = connection.lastID ?? cursor
@@ -52,10 +52,10 @@ final class CuttableStream {
     #expect(Deadline().awaits { (try? status()) == 404 })
   }
 
-  /// What a request for the stream's description is answered.
+  /// Returns the status of a request for the stream's description.
   func status() throws -> Int { try server.client.send("GET", url, headers).status }
 
-  /// Comes back, and gives the `open`.
+  /// Reconnects, and returns the `open`.
   @discardableResult
   func resume(since: String? = nil) throws -> WireEvent {
     let cursor = since ?? cursor
@@ -65,7 +65,7 @@ final class CuttableStream {
     return try connection.next()
   }
 
-  /// A request for its cells.
+  /// Sends a request for its cells.
   @discardableResult
   func send(_ method: String, _ path: String, _ body: String? = nil) throws -> WireResponse {
     try server.client.send(method, url + path, headers, body: body)

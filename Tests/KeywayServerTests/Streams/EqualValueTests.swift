@@ -48,7 +48,7 @@ struct EqualValueTests {
       try server.set("Item/1/n", number)
       let event = try stream.next()
       try hear(event)
-      // Resumed from the event before, a stream is told the same.
+      // Resumed from the event before, a stream gets the same event.
       if let cursor {
         #expect(try server.client.stream(target, ["Last-Event-ID": cursor]).next().withoutRetry == event.withoutRetry)
       }

@@ -64,7 +64,7 @@ struct FeedRepetitionTests {
     #expect(throws: ModelError.self) { try Self.told(transaction, schema) }
   }
 
-  /// The operations that a reader of the feed takes from it.
+  /// Returns the operations that a reader of the feed takes from it.
   private static func told(_ transaction: Transaction, _ schema: Schema) throws -> [KeyValueModel.Operation] {
     var bytes: [UInt8] = []
     transaction.appendFeedText(revision: 1, milliseconds: 0, to: &bytes)

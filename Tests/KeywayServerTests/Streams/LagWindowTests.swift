@@ -10,8 +10,8 @@ import Testing
 
 @testable import KeywayServer
 
-/// Between the first event that a stream misses and the moment at which the registry knows of it, anything may happen
-/// to its cells.
+/// Changes of a stream's cells between the first event that it misses and the moment at which the registry learns of
+/// that.
 @Suite("A stream with cells that lags before the registry knows")
 struct LagWindowTests {
   private let registry: StreamRegistry
@@ -50,7 +50,7 @@ struct LagWindowTests {
     try commit(.set(try reference(text), keyPath: "x", .integer(value)))
   }
 
-  /// Opens a stream with cells of these objects; gives its id and its name.
+  /// Opens a stream with cells of these objects. Returns its id and its name.
   private func open(_ cells: [String: String]) throws -> (StreamID, String) {
     let bindings = cells.mapValues { Value.object(["object": .string($0)]) }
     let stream = try CellStreams(registry).open(bindings, cursor: nil, overflow: .coalesce, in: store)
@@ -63,7 +63,7 @@ struct LagWindowTests {
     _ = try CellStreams(registry).patch(cell, in: name, .object(body), store)
   }
 
-  /// What the stream receives when it reads again.
+  /// Returns the events that the stream receives when it reads again.
   private func caughtUp() -> [String] {
     store.withPublication { publication in
       registry.contents.withLock { contents in
@@ -123,7 +123,7 @@ struct LagWindowTests {
     try patch("a", name, ["visible": .bool(false)])
     beginLag(id)
     #expect(caughtUp() == [])
-    // It lags once more, so that what the cell is told can be seen.
+    // It lags again, so that the cell's events can be seen.
     registry.reportLag(id, firstMissed: StreamPosition.commit(try set("A/1", 3)).rawValue)
     beginLag(id)
     try patch("a", name, ["visible": .bool(true)])

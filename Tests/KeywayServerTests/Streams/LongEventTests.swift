@@ -39,7 +39,7 @@ struct LongEventTests {
     let refused = try server.client.send("POST", "/v1/streams", body: bindings(100, keyPaths: 64))
     #expect(refused.status == 429 && refused.problem == "too-many-bytes")
     #expect(try streamCount == 0)
-    // What fits is served.
+    // Values that fit are served.
     #expect(try server.client.stream("/v1/objects/Note/1/text").next().changes.count == 1)
     #expect(try server.client.stream("/v1/objects/Note?keys=text&limit=4&sort=text").next().json["count"].whole == 4)
   }
@@ -75,7 +75,7 @@ struct LongEventTests {
       #expect(event.changes.map { $0["coalesced"].whole } == [3])
       #expect(event.changes.map { $0["new"].text } == [values[2]])
     }
-    // And the streams go on.
+    // And the streams continue.
     try set("short")
     #expect(try stream.next().changes.map { $0["new"].text } == ["short"])
     #expect(try cells.next().changes.map { $0["new"].text } == ["short"])
@@ -170,7 +170,7 @@ struct LongEventTests {
     #expect(Set(copies.map { address(texts.json(of: $0)) }).count == 1)
     #expect(texts.count == 1)
     #expect(texts.json(of: text(10_000, "\"")) == Array(Value.string(text(10_000, "\"")).json.utf8))
-    // What is kept is bounded.
+    // The number of cached texts is bounded.
     for number in 0..<40 { _ = texts.json(of: text(1_000_000 + number)) }
     #expect(texts.count < 20)
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import KeywayServer
 
-/// Aggregates that take work: 20 teams that have the same 200 members.
+/// Aggregates that take many steps: 20 teams with the same 200 members.
 @Suite("Streams whose values take many steps", .timeLimit(.minutes(60)))
 struct ObservationStepsTests {
   private static let schema = """
@@ -45,7 +45,7 @@ struct ObservationStepsTests {
     let stream = try server.client.stream("/v1/streams", method: "POST", body: cells(200, teams: 1))
     let name = try stream.next().json["stream"].text ?? ""
     #expect(try stream.next().changes.count == 200)
-    // Neither is more bound on an open stream, and what it has goes on.
+    // Nor can an open stream bind more; its present cells continue.
     let bound = try server.client.send("PUT", "/v1/streams/\(name)/cells", body: cells(20, teams: 20))
     #expect(bound.status == 429 && bound.problem == "too-many-steps")
     #expect(try server.client.json("/v1/streams/\(name)/cells")["cells"].names.count == 200)
@@ -80,7 +80,7 @@ struct ObservationStepsTests {
     #expect(merged.json["revision"].whole == before + 1 && merged.changes.count == 20)
     #expect(Set(merged.changes.map { $0["coalesced"].whole }) == [1])
     #expect(Set(merged.changes.map { $0["new"] }) == [told.changes[0]["new"]])
-    // A client that comes back to before is told as one that missed nothing.
+    // A client that resumes from an earlier revision gets events as if it had missed nothing.
     let back = try server.client.stream("/v1/streams/\(name)", ["Last-Event-ID": "\(server.epoch)-\(before)"])
     #expect(try back.next().name == "open")
     let replayed = try back.next()
@@ -104,7 +104,7 @@ struct ObservationStepsTests {
       try server.set("Member/9/name", "\"round \(round)\"")
       let revision = try server.revision
       var names: Set<Value> = []
-      // The last event has the present; all cells are told it.
+      // The last event has the present value, for all cells.
       while true {
         let event = try stream.next()
         guard event.name == "change" else { continue }

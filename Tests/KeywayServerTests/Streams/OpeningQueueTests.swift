@@ -15,7 +15,7 @@ struct OpeningQueueTests {
   @Test("While one client's costly openings are held up, another client's stream is opened")
   func fairness() throws {
     let world = try OpeningWorld { _ in }
-    // As many as the threads, and more that wait.
+    // As many as there are threads, and more that wait.
     let slow = try world.fill(6)
     let quick = try world.client(from: "127.0.0.2").stream("/quick")
     #expect(quick.head.status == 200)
@@ -45,7 +45,7 @@ struct OpeningQueueTests {
     let world = try OpeningWorld { $0.openingPerAddress = 1 }
     let slow = try world.fill(2)
     slow[1].close()
-    // Until the server hears that it has left, one more is refused.
+    // Until the server notices that it has left, another one is refused.
     #expect(
       Deadline().awaits {
         let socket = try? world.begin("/slow", from: "127.0.0.1")
@@ -56,7 +56,7 @@ struct OpeningQueueTests {
   }
 }
 
-/// A server whose `/slow` is a stream that is opened when a gate is, and whose `/quick` is one that is opened at once.
+/// A server with two streams: `/slow` opens when a gate does, `/quick` at once.
 private final class OpeningWorld {
   let gate = Gate()
   let queue: OpeningQueue
@@ -104,14 +104,14 @@ private final class OpeningWorld {
 
   func client(from source: String) -> WireClient { WireClient(port: server.port, from: source, keepingAlive: self) }
 
-  /// Sends a request and does not wait for its answer.
+  /// Sends a request without waiting for its response.
   func begin(_ target: String, from source: String) throws -> WireSocket {
     let socket = try WireSocket(SocketAddress(port: server.port, from: source))
     try socket.send("GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n")
     return socket
   }
 
-  /// So many openings of one client: the first is held up, the others wait behind it.
+  /// Begins so many openings of one client: the first is held up, the others wait behind it.
   func fill(_ count: Int) throws -> [WireSocket] {
     let first = try begin("/slow", from: "127.0.0.1")
     gate.awaitArrival()
@@ -131,13 +131,13 @@ private final class OpeningWorld {
   }
 }
 
-/// Holds up all that would pass until it is opened, for good.
+/// A gate that blocks all threads until it is opened, which is final.
 private final class Gate: Sendable {
   private let arrivals = DispatchSemaphore(value: 0)
   private let doors = DispatchSemaphore(value: 0)
   private let count = Locked(0)
 
-  /// How many have passed.
+  /// The number of threads that have passed.
   var passed: Int { count.withLock { $0 } }
 
   func pass() {
@@ -147,7 +147,7 @@ private final class Gate: Sendable {
     count.withLock { $0 += 1 }
   }
 
-  /// Waits until there is one to hold up.
+  /// Waits until a thread has arrived.
   func awaitArrival() { arrivals.wait() }
 
   func open() { doors.signal() }

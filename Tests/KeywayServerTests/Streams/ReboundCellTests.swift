@@ -12,7 +12,7 @@ struct ReboundCellTests {
       objects: [("A/1", #"{"n":1}"#), ("A/2", #"{"n":1,"peer":"A/1"}"#), ("A/end", "{}")])
   }
 
-  /// Whatever id the client comes back with, it is told what it was told after that.
+  /// Expects that a client that returns with any of its ids gets the same events that followed it.
   private func expectUnbroken(
     _ stream: CuttableStream, _ server: TestServer, from start: Int, _ comment: Comment
   ) throws {
@@ -121,7 +121,7 @@ struct ReboundCellTests {
         unbound.insert(number)
         try server.client.must("DELETE", "/v1/objects/A/\(number)")
       case 1 where isThere && unbound.contains(number):
-        // The id of what the cell begins with is its own.
+        // A commit, so that the cell's first event has an id of its own.
         try server.client.must("PUT", "/v1/objects/A/aside", body: "{}")
         #expect(try stream.send("PUT", "/cells/c\(number)", binding(number)).status == 200)
         unbound.remove(number)

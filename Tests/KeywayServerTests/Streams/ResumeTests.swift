@@ -8,7 +8,7 @@ import Testing
 struct ResumeTests {
   private static let watched = "/v1/objects/Account/1/balance,owner.lastName,ownerName?options=old,new,prior"
 
-  /// A world in motion: each call is one random commit, most of which the watched paths hear of.
+  /// Makes one random commit. Most of them change the watched paths.
   private func write(_ server: TestServer, _ generator: inout SplitMix64) throws {
     let number = Int.random(in: 0..<4, using: &generator)
     switch Int.random(in: 0..<7, using: &generator) {
@@ -57,7 +57,7 @@ struct ResumeTests {
     for number in 1...60 {
       try server.set("Account/1/visits", "\(number)")
       guard number % 4 == 0 else { continue }
-      // It has read none, some or all of what was told since.
+      // It has read none, some or all of the events since then.
       for _ in 0..<(number % 3) { told.append(try cut.next().withoutRetry) }
       cursor = told.last?.id ?? cursor
       if number.isMultiple(of: 8) { cut.socket.reset() } else { cut.socket.close() }

@@ -1,9 +1,9 @@
 import KeyValueModel
 import TestKit
 
-/// A random binding of a cell over the world of `Staff`, and how what it shows is read with plain requests.
+/// A random binding of a cell over the data of `Staff`.
 enum SoakCell {
-  /// What a cell shows.
+  /// A cell of an object.
   case object(String, keyPaths: [String])
   case query([(name: String, value: Value)])
   case empty
@@ -31,7 +31,7 @@ enum SoakCell {
     }
   }
 
-  /// A random query; sections come by chance where `isSectioned` leaves it open.
+  /// Makes a random query. `isSectioned` determines if it has sections; nil leaves it to chance.
   static func query(_ random: inout SplitMix64, isSectioned: Bool? = nil) -> [(name: String, value: Value)] {
     func text(_ text: String?) -> Value { text.map(Value.string) ?? .null }
     let sections = ["name", "department.name"]
@@ -59,7 +59,7 @@ enum SoakCell {
     return Value.object(body).json
   }
 
-  /// Whether the query has sections.
+  /// True if the query has sections.
   var isSectioned: Bool {
     guard case .query(let members) = self else { return false }
     return members.contains { $0.name == "section" && !$0.value.isNull }

@@ -3,14 +3,14 @@ import KeywayClient
 import TestKit
 import Testing
 
-/// A client with a stream of cells that it binds, hides and shows at random, and that believes what it is told.
+/// A client with a stream of cells, which it binds, hides and shows at random. It applies the events that it receives.
 final class SoakClient {
   let screen: CellScreen
   private let server: TestServer
   private var world: StaffWriter
   private var cells: [String: (shows: SoakCell, isVisible: Bool)] = [:]
 
-  /// A client; a slow one has little room for what it has not read.
+  /// Creates a client. A slow one has a small receive buffer.
   init(_ server: TestServer, isSlow: Bool = false) throws {
     self.server = server
     world = StaffWriter(server)
@@ -18,7 +18,7 @@ final class SoakClient {
     screen.markedObject = "Department/mark"
   }
 
-  /// One random deed.
+  /// Does one random action.
   func act(_ random: inout SplitMix64) throws {
     let name = "c\(Int.random(in: 0..<6, using: &random))"
     switch (Int.random(in: 0..<9, using: &random), cells[name]) {
@@ -50,8 +50,8 @@ final class SoakClient {
     cells[name] = (shows, isVisible)
   }
 
-  /// Loses the connection while others write. What is on screen goes on where it was; the server cannot know what cells
-  /// off screen had shown, so that they are bound anew.
+  /// Loses the connection while others write, and reconnects. Cells on screen continue from the cursor. The server
+  /// cannot know the contents of cells off screen, so these are bound again.
   private func comeBack(_ random: inout SplitMix64) throws {
     try screen.told()
     var kept: [String] = []
@@ -60,7 +60,7 @@ final class SoakClient {
       guard let cell = cells[name] else { continue }
       if case .object(let object, _) = cell.shows {
         if try screen.cell(name)["object"].isNull || !exists(object) {
-          // Who knows that it is gone does not bind it again.
+          // A client that knows that the object is gone does not bind it again.
           cells[name] = nil
           continue
         }
@@ -84,7 +84,7 @@ final class SoakClient {
     try server.client.send("GET", "/v1/objects/\(object)").status == 200
   }
 
-  /// Everything that was told is taken in; what is on screen is what a fresh stream with the same cells is told.
+  /// Applies all events, and checks that the cells on screen show the same as a new stream with the same cells.
   func check(_ comment: @autoclosure () -> String) throws {
     try screen.told()
     for (name, cell) in cells where cell.isVisible {
@@ -106,7 +106,7 @@ final class SoakClient {
           #expect(screen.gone.contains(name), "\(comment)")
           continue
         }
-        // It may have been deleted and made again: the cell is empty then.
+        // The object may have been deleted and created again: then the cell is empty.
         if try screen.cell(name)["object"].isNull { continue }
         for keyPath in keyPaths {
           let value = try server.client.json("/v1/objects/\(object)/\(keyPath)")
@@ -116,7 +116,7 @@ final class SoakClient {
     }
   }
 
-  /// The rows are those of a fetch, in its order where there are no sections.
+  /// Checks that the rows of a query without sections are those of a fetch, in its order.
   private func checkFetch(_ rows: [Value], _ shows: SoakCell, _ comment: String) throws {
     guard case .query(let members) = shows, !shows.isSectioned else { return }
     var parameters: [String] = []

@@ -24,7 +24,7 @@ struct SoakTests {
       }
     }
     for (number, client) in clients.enumerated() { try client.check("seed \(seed), round \(round), client \(number)") }
-    // The dice were thrown so often that every sort of event came.
+    // There were enough random actions for every type of event.
     let tally = clients.reduce(into: [:]) { $0.merge($1.screen.tally, uniquingKeysWith: +) }
     for name in ["change", "results", "content"] { #expect(tally[name] ?? 0 > 0, "seed \(seed), round \(round)") }
     try end(clients, server)
@@ -53,7 +53,7 @@ struct SoakTests {
     try end(clients, server)
   }
 
-  /// Nothing of the clients is left behind.
+  /// Disconnects the clients, and expects that nothing of them is left.
   private func end(_ clients: [SoakClient], _ server: TestServer) throws {
     for client in clients { client.screen.stream.socket.close() }
     #expect(

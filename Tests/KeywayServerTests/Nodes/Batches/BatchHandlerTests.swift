@@ -10,7 +10,7 @@ import Testing
 @testable import Cluster
 @testable import KeywayServer
 
-/// What a server makes of a batch: of each request in it what it makes of one that comes by itself.
+/// A server's handling of batches: it handles each request in a batch like a single one.
 @Suite("Batches at a server", .timeLimit(.minutes(60))) struct BatchHandlerTests {
   private static func client(_ server: TestServer) throws -> NodeClient {
     NodeClient(try NodeAddress("http://127.0.0.1:\(server.client.port)"), keeping: 2)
@@ -34,7 +34,7 @@ import Testing
     return try client(server).send(request, silence: .seconds(60), limit: 32 << 20)
   }
 
-  /// The answers to requests that are sent together.
+  /// Sends requests together. Returns the responses.
   private static func answers(
     _ server: TestServer, _ requests: [NodeRequest], _ fields: [String: String] = [:]
   ) throws -> [NodeAnswer] {
@@ -80,7 +80,7 @@ import Testing
     #expect(String(decoding: answers[2].body, as: UTF8.self).contains(#".2""#))
     #expect(answers[0]["Keyway-Cursor"] != nil && answers[1]["Location"] != nil)
     #expect(try server.client.send("GET", visits).text == "9\n")
-    // The same again is done no second time.
+    // The same requests are not carried out again.
     let before = try server.revision
     let again = try Self.answers(server, Array(requests.map(\.0).prefix(2)))
     #expect(zip(again, answers).allSatisfy { $0.status == $1.status && $0.body == $1.body })
@@ -188,7 +188,7 @@ import Testing
     #expect(try statuses(["127.0.0.1"]).allSatisfy { $0 == 201 })
     // The batch itself has taken one.
     #expect(try statuses([]).count { $0 == 429 } >= 6)
-    // A client behind a proxy is none: what stands inside says nothing of where it is.
+    // A client behind a proxy is not a trusted proxy: the header inside of its batch does not determine the address.
     #expect(try statuses(["127.0.0.1"], ["X-Forwarded-For": "203.0.113.1"]).count { $0 == 429 } >= 6)
   }
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Cluster
 @testable import KeywayServer
 
-/// Which writes go together, and when.
+/// The composition and the times of batches.
 @Suite("When writes go to another node, and with which") struct BatchScheduleTests {
   private static let patience = BatchSchedule<Int>.patience
 
@@ -22,7 +22,7 @@ import Testing
     for job in jobs where !schedule.enqueue(job, bytes: bytes, of: client(number)) { Issue.record("\(job) is refused") }
   }
 
-  /// The batch that is to be sent at a time; nil where none is.
+  /// Returns the batch to send at a time; nil for none.
   private static func batch(_ schedule: inout BatchSchedule<Int>, at now: UInt64) -> BatchSchedule<Int>.Batch? {
     if case .send(let batch) = schedule.next(at: now) { batch } else { nil }
   }
@@ -50,7 +50,7 @@ import Testing
     add(8..<10, bytes: 60)
     let fourth = try #require(Self.batch(&schedule, at: 4))
     #expect(fourth.jobs.map(\.job) == [6, 7, 8])
-    // What is larger than a batch goes nevertheless.
+    // A write larger than a batch is sent nevertheless.
     add(10..<11, bytes: 101)
     let fifth = try #require(Self.batch(&schedule, at: 4))
     #expect(fifth.jobs.map(\.job) == [9])

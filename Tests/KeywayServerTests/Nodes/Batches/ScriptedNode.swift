@@ -9,21 +9,21 @@ import TestKit
 @testable import Cluster
 @testable import KeywayServer
 
-/// A node that answers requests as a test says, each connection on a thread of its own.
+/// A node that answers requests by a test's script, each connection on a thread of its own.
 final class ScriptedNode: Sendable {
-  /// A request that came.
+  /// A received request.
   struct Request: Sendable {
     let line: String
     let head: String
     let body: [UInt8]
 
-    /// The writes, where it is a batch.
+    /// The writes, if it is a batch.
     var writes: [CarriedMessage]? {
       line.contains(" \(WriteBatch.target) ") ? try? WriteBatch.requests(in: body) : nil
     }
   }
 
-  /// What is sent for a request; nil closes the connection.
+  /// Returns the bytes to send for a request; nil closes the connection.
   typealias Script = @Sendable (_ number: Int, Request) -> [UInt8]?
 
   let requests = Locked<[Request]>([])
@@ -73,12 +73,13 @@ final class ScriptedNode: Sendable {
     }
   }
 
-  /// An answer with a status and a body.
+  /// Makes a response with a status and a body.
   static func answer(_ status: Int = 200, _ body: [UInt8] = []) -> [UInt8] {
     Array("HTTP/1.1 \(status) X\r\nContent-Length: \(body.count)\r\n\r\n".utf8) + body
   }
 
-  /// The answer to a request: to each write 200 with the write's own body, but for what `status` says, with records.
+  /// Makes the response to a request: for each write, its own body with the status that `status` returns, by default
+  /// 200; with the records in `handed`.
   static func echo(
     _ request: Request, handed: HandedRecords? = nil, status: (CarriedMessage) -> Int = { _ in 200 }
   ) -> [UInt8] {

@@ -156,7 +156,7 @@ import Testing
     var large = request
     large.body = [UInt8](repeating: 0, count: WriteBatch.mostBytes)
     #expect(throws: WriteBatch.Defect.self) { try WriteBatch.requests(in: WriteBatch.encoded([large])) }
-    // A number of requests that cannot be there takes no memory.
+    // An impossible number of requests allocates no memory.
     #expect(throws: WriteBatch.Defect.self) { try WriteBatch.requests(in: Array("kww1".utf8) + [255, 255, 255, 255]) }
   }
 }

@@ -9,9 +9,9 @@ import Testing
 @testable import Cluster
 @testable import KeywayServer
 
-/// What a node sends another one, and what its clients get.
+/// The writes that a node forwards to another, and the responses of its clients.
 @Suite("Sending writes together", .timeLimit(.minutes(60))) struct WriteBatcherTests {
-  /// Sends writes with numbers, and keeps what comes of them.
+  /// A sender of numbered writes that stores their results.
   private final class Clients: Sendable {
     let batcher: WriteBatcher
     let results = Locked<[Int: Result<NodeAnswer, NodeFault>]>([:])
@@ -29,7 +29,7 @@ import Testing
         token: NodeToken(file: token), taking)
     }
 
-    /// False where it is refused.
+    /// Sends a write. Returns false if it is refused.
     @discardableResult
     func send(_ number: Int, of client: Int = 1) -> Bool {
       guard let since = Cursor("e-1") else { return false }
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  /// A node whose first answers wait until a test lets them go.
+  /// Makes a node whose first responses wait for a semaphore.
   private static func held(
     _ count: Int, _ script: @escaping ScriptedNode.Script = { ScriptedNode.echo($1) }
   ) throws -> (node: ScriptedNode, go: DispatchSemaphore) {
@@ -64,7 +64,7 @@ import Testing
     return (node, go)
   }
 
-  /// Has so many requests be at a node that holds them.
+  /// Sends so many requests to a node that holds them, and waits until they have arrived.
   private static func occupy(_ clients: Clients, _ node: ScriptedNode, _ count: Int) {
     for number in 0..<count {
       clients.send(number)
@@ -72,11 +72,11 @@ import Testing
     }
   }
 
-  /// Nothing is held up for as long as a batch may be before it does not count.
+  /// Limits connections to two. No response of these tests is late enough to open another.
   private static func two(_ limits: inout ClusterOptions.ForwardingLimits) { limits.connections = 2 }
 
-  /// So many writes to a node, of which two go alone and the others then in a batch, which `script` answers, as it does
-  /// what comes of that. All have their answers.
+  /// Sends so many writes to a node: two alone and the others then in a batch. `script` answers the batch and later
+  /// requests. Waits until all have their responses.
   private static func batched(
     _ count: Int, _ script: @escaping ScriptedNode.Script
   ) throws -> (node: ScriptedNode, clients: Clients) {
@@ -116,7 +116,7 @@ import Testing
       clients.send(number)
       #expect(Deadline().awaits { node.requests.withLock { $0.count } == number + 1 })
     }
-    // Three are held up for good, and what comes then is answered.
+    // Three are held up for good, and later ones are answered.
     for number in 3..<10 { clients.send(number) }
     #expect(clients.await(7))
     #expect(node.connections.withLock { $0 } == 4)
@@ -193,7 +193,7 @@ import Testing
       switch number {
       case 2: nil
       case 3: ScriptedNode.answer(503)
-      // One of them is still not known.
+      // The outcome of one of them is still unknown.
       case 4: ScriptedNode.echo(request) { $0.body == Array("3".utf8) ? 503 : 200 }
       default: ScriptedNode.echo(request)
       }
@@ -261,7 +261,7 @@ import Testing
     let clients = try Clients(node, token: file, Self.two)
     clients.send(0)
     #expect(clients.await(1))
-    // With records to take over, one goes as a batch.
+    // With records to apply, even one write goes as a batch.
     let taking = RecordTaking(fields: { [] }, take: { _ in })
     let batching = try Clients(node, token: file, taking: taking, Self.two)
     batching.send(1)
@@ -275,7 +275,7 @@ import Testing
     let heads = node.requests.withLock { $0.map(\.head) }
     #expect(heads[0].contains("Keyway-Node: Bearer secret\r\n") && !heads[0].contains("Authorization"))
     #expect(heads[1].contains("Authorization: Bearer secret\r\n") && !heads[1].contains("Keyway-Node"))
-    // What cannot be read is not left out.
+    // A token that cannot be read is not simply left out.
     let lost = try Clients(node, token: directory.file("none"), Self.two)
     lost.send(4)
     #expect(lost.await(1) && lost.fault(of: 4)?.isUnsent == true)

@@ -34,7 +34,7 @@ struct BracketPriorTests {
 
   private let all: ObservingOptions = [.old, .new, .prior]
 
-  // MARK: What is set silently inside
+  // MARK: Silent settings inside
 
   @Test("What a computed key was at the willChange is old, whatever a manual key is set to inside, before or after")
   mutating func silentInput() throws {
@@ -84,7 +84,7 @@ struct BracketPriorTests {
         == ["A/1.b.m old=1 new=5", "A/1.b.m old=5 new=6"])
   }
 
-  // MARK: What comes to depend on the key inside
+  // MARK: New dependents inside
 
   @Test("What the bracket's own operation links is told by it, prior and change, and not again at the didChange")
   mutating func linkedInside() throws {

@@ -26,7 +26,7 @@ import Testing
     #expect((child.output, child.errors) == ("out\n", "err\n"))
   }
 
-  /// More than fit into what one getdents64(2) reads of `/dev/fd`.
+  /// Opens more descriptors than one getdents64(2) reads of `/dev/fd`.
   @Test func inheritsNoDescriptorAndNoBlockedSignal() async throws {
     let descriptors = (0..<2000).map { _ in open("/dev/null", O_RDONLY) }
     defer { for descriptor in descriptors { close(descriptor) } }

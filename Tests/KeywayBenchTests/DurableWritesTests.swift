@@ -11,7 +11,7 @@ struct DurableWritesTests {
     WritePeer(kind: kind, address: try SocketAddress(server: "http://127.0.0.1:9"), keys: 3, sizeBytes: 100)
   }
 
-  /// The body of a request, and what its head says of its length.
+  /// Returns the body of a request, and its `Content-Length`.
   private static func body(_ request: NumberedRequest) -> (text: Substring, length: Int?) {
     let text = String(decoding: request.bytes, as: UTF8.self)
     guard let end = text.range(of: "\r\n\r\n") else { return ("", nil) }

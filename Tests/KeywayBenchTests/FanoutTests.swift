@@ -41,7 +41,7 @@ struct FanoutTests {
     for seed in UInt64(1)...100 { #expect(Self.scan(Self.pieces(of: text, seed: seed)) == numbers, "seed \(seed)") }
   }
 
-  /// The stream of a subscriber, each event in a chunk of its own.
+  /// Returns the stream of a subscriber; if chunked, with each event in a chunk of its own.
   private static func stream(_ numbers: [UInt64], isChunked: Bool) -> String {
     let events = numbers.map { "id: k-\($0)\nevent: change\ndata: {\"new\":\"\(message($0))xxxxxxxx\"}\n\n" }
     let body = events.map { isChunked ? String($0.utf8.count, radix: 16) + "\r\n\($0)\r\n" : $0 }.joined()

@@ -22,7 +22,7 @@ import Testing
 
     deinit { close(server) }
 
-    /// What the server has got after at most so long; nil where nothing came.
+    /// Returns the text that the server receives within the time, or nil if none comes.
     func arrived(within milliseconds: Int32) -> String? {
       var entry = pollfd(fd: server, events: Int16(POLLIN), revents: 0)
       guard poll(&entry, 1, milliseconds) > 0 else { return nil }

@@ -121,7 +121,7 @@ struct LinearizabilityTests {
     random.chance(25) ? nil : Int.random(in: 1...3, using: &random)
   }
 
-  /// Operations of any kind at any time.
+  /// Makes operations of any kind at any time.
   private func any(_ count: Int, _ random: inout SplitMix64) -> [Operation] {
     (0..<count).map { _ in
       let start = UInt64.random(in: 0...8, using: &random)
@@ -142,8 +142,8 @@ struct LinearizabilityTests {
     }
   }
 
-  /// Operations that took effect one after the other, with requests and answers around that; some of them forgotten, or
-  /// never done.
+  /// Makes operations that took effect one after the other, with requests and responses around that; some are left out,
+  /// or were never done.
   private func plausible(
     _ count: Int, from initial: Int?, _ random: inout SplitMix64, unansweredPercent: Int = 10
   ) -> [Operation] {
@@ -165,7 +165,7 @@ struct LinearizabilityTests {
   }
 }
 
-/// The definition, tried out: every order of every choice of the operations without an answer.
+/// The definition by brute force: tries every order of every choice of the operations without a response.
 private enum AllOrders {
   static func hold(of history: [RegisterOperation], from initial: Int?) -> Bool {
     extend([], history, initial)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The comparison of answers with the journal")
 struct RoundCheckTests {
-  /// What a check says of a record, after revision 10, at which `a` was 1.
+  /// Checks a record after revision 10, at which `a` was 1.
   private func check(_ record: RoundRecord, _ texts: [String], done: Set<Int> = [1]) throws -> RoundCheck {
     var done = done
     return RoundCheck(
@@ -91,7 +91,7 @@ struct RoundCheckTests {
     #expect(try problems(judgement(11, .isNot(1))) == 0 && problems(judgement(10, .isNot(1))) == 1)
     // Refused although it was done before.
     #expect(try problems(judgement(11, .isNot(1), refused: 2)) == 1)
-    // What an earlier round has compared.
+    // A comparison of an earlier round.
     #expect(try problems(judgement(4, .isState(7))) == 0)
   }
 }

@@ -120,12 +120,12 @@ struct EventStreamConnectionTests {
   }
 }
 
-/// A server of one test: the first connection gets the first answer, the second the second, and is closed behind it.
+/// A server for one test: each connection gets the next response, and is then closed.
 final class ScriptedServer: Sendable {
   private let listener: LoopbackListener
   private let heads = Locked<[String]>([])
 
-  /// What was asked, one head per connection.
+  /// The heads of the requests, one for each connection.
   var requests: [String] { heads.withLock { $0 } }
 
   /// The address for a client.
@@ -146,7 +146,7 @@ final class ScriptedServer: Sendable {
     let bytes = Array(answer.utf8)
     send(connection, bytes, bytes.count, Int32(MSG_NOSIGNAL))
     shutdown(connection, Int32(SHUT_WR))
-    // Not closed before the client has read: a reset would take the answer away.
+    // Not closed before the client has read: a reset would discard the response.
     while recv(connection, &byte, 1, 0) == 1 {}
   }
 }

@@ -16,7 +16,7 @@ struct EventStreamParserTests {
     ServerSentEvent(id: id, event: event, data: data)
   }
 
-  /// From section 9.2.6 of the HTML standard, and the places where parsers are known to differ.
+  /// Cases of section 9.2.6 of the HTML standard, and those in which parsers are known to differ.
   static let cases = [
     Case(
       testDescription: "data lines are joined by a line feed",

@@ -299,7 +299,7 @@ import Testing
     #expect(isSectioned || list.sections.count == 1)
   }
 
-  /// The content with one number, name or member changed.
+  /// Returns the content with one number, name or member changed.
   private func mistaken(_ content: Value, using random: inout SplitMix64) -> Value {
     switch content {
     case .integer(let number): return .integer(number &+ ([-1, 1, 1 << 40].randomElement(using: &random) ?? 1))

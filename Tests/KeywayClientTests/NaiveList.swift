@@ -17,7 +17,7 @@ struct NaiveList: Equatable {
 
   var rows: [Row] { sections.flatMap(\.rows) }
 
-  /// A list of objects out of `objects`, in any order, in sections out of `names` or in none.
+  /// Makes a list of some of the first `objects` objects, in any order, in sections with some of `names`, or in none.
   static func random(objects: Int, names: [String]?, using random: inout SplitMix64) -> NaiveList {
     let count = Int.random(in: 0...objects, using: &random)
     let rows = (0..<objects).shuffled(using: &random).prefix(count).map { number in
@@ -31,7 +31,7 @@ struct NaiveList: Equatable {
     return NaiveList(sections: sections.filter { !$0.rows.isEmpty })
   }
 
-  /// The `results` of the list.
+  /// Returns the `results` of the list.
   func results(revision: Int) -> Value {
     var object: JSONObject = [
       "revision": .integer(Int64(revision)), "initial": .bool(true), "count": .integer(Int64(rows.count)),
@@ -45,7 +45,7 @@ struct NaiveList: Equatable {
     return .object(object)
   }
 
-  /// A `content` from this list to another: whoever is in both lists stays or moves, as the dice say and as the order
+  /// Makes a `content` from this list to another: a row in both lists stays or moves, at random and as the order
   /// allows.
   func content(to after: NaiveList, revision: Int, using random: inout SplitMix64) -> Value {
     var changes: [Value] = []

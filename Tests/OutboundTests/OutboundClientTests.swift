@@ -62,7 +62,7 @@ import Testing
     arguments: [nil, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "SIP/2.0 200 OK\r\n\r\n"])
   func once(answer: String?) throws {
     for method in ["POST", "PUT"] {
-      // The first connection is kept; the second would take what is sent again.
+      // The first connection is kept; the second would receive a retry.
       let server = try ScriptedServer([[Self.empty, answer], [Self.empty, Self.empty]])
       _ = try send(method, server)
       let fault = try fault { () throws(OutboundFault) in _ = try send(method, server) }
@@ -170,7 +170,7 @@ import Testing
     }
     let transfer = try client.open(OutboundRequest("GET", server.origin, "/"))
     #expect(try transfer.head(before: .now + Deadline.patience).status == 200)
-    // What the kernels and the buffer hold is sent, and no more: the count comes to rest far below the whole.
+    // Only as much is sent as the kernels and the buffer hold: the count settles far below the whole.
     var last = -1
     #expect(
       Deadline().awaits(pauseMicroseconds: 200_000) {

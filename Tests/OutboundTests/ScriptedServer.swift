@@ -3,15 +3,15 @@ import Glibc
 import Support
 import TestKit
 
-/// A server that does with each connection what a test says, on a thread of its own.
+/// A server that handles each connection by a test's script, on a thread of its own.
 final class ScriptedServer: Sendable {
-  /// The heads of the requests that came, with their bodies.
+  /// The heads of the received requests, with their bodies.
   let requests = Locked<[String]>([])
-  /// The number of connections that came.
+  /// The number of accepted connections.
   let connections = Locked(0)
   private let listener: LoopbackListener
 
-  /// `serve` is called for each connection, with its number from 0, and closes nothing.
+  /// Starts the server. `serve` is called for each connection, with its number from 0, and must not close it.
   init(_ serve: @escaping @Sendable (Connection, Int) -> Void) throws {
     listener = try LoopbackListener()
     let (listener, requests, connections) = (listener, requests, connections)
@@ -31,8 +31,8 @@ final class ScriptedServer: Sendable {
 
   deinit { listener.stop() }
 
-  /// Sends the answers of a connection's script, one for each request; nil, and the end of the script, close the
-  /// connection.
+  /// Starts a server that sends the responses of a connection's script, one for each request. Nil, and the end of the
+  /// script, close the connection.
   convenience init(_ script: [[String?]]) throws {
     try self.init { connection, number in
       for answer in number < script.count ? script[number] : [] {
@@ -44,7 +44,7 @@ final class ScriptedServer: Sendable {
 
   /// The port.
   var port: UInt16 { listener.port }
-  /// The origin under which it is asked.
+  /// The origin of its URLs.
   var origin: String { "http://127.0.0.1:\(port)" }
 
   /// A connection that was accepted.
@@ -70,7 +70,7 @@ final class ScriptedServer: Sendable {
       }
     }
 
-    /// Sends a text. False if the other side has closed the connection.
+    /// Sends a text. Returns false if the other side has closed the connection.
     @discardableResult
     func send(_ text: String) -> Bool {
       var rest = Array(text.utf8)[...]

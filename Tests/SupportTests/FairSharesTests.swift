@@ -49,7 +49,7 @@ struct FairSharesTests {
     }
   }
 
-  /// Takes one after the other for a client until it is refused, and returns how many it holds.
+  /// Takes one after the other for a client until it is refused. Returns the number that it holds.
   private static func fill(_ shares: inout FairShares<Int>, _ client: Int) -> Int {
     while shares.take(1, for: client) == nil {}
     return shares.held(by: client)
@@ -89,7 +89,7 @@ struct FairSharesTests {
     #expect(shares.refusal(of: 1, for: 3) == .total)
     shares.giveBack(400, of: 0)
     #expect(Self.fill(&shares, 3) > first[3])
-    // Who has more than its share by now keeps it.
+    // A client that now has more than its share keeps it.
     #expect(shares.held(by: 1) == first[1])
   }
 
@@ -101,7 +101,7 @@ struct FairSharesTests {
     #expect(unlimited.take(.max, for: 1) == .perClient)
     #expect(FairShares<Int>(ShareLimit(total: 0, perClient: 5)).refusal(of: 1, for: 1) == .total)
     #expect(FairShares<Int>(ShareLimit(total: 5, perClient: 0)).refusal(of: 1, for: 1) == .perClient)
-    // Where the total was lowered below what is held.
+    // After the total was lowered below the held amount.
     #expect(ShareLimit(total: 10, perClient: 10).refusal(of: 1, held: 3, total: 20) == .total)
     #expect(ShareLimit(total: 10, perClient: 10).refusal(of: 0, held: 30, total: 20) == nil)
   }

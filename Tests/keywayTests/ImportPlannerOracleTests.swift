@@ -5,11 +5,11 @@ import Testing
 
 @testable import keyway
 
-/// Random files of nodes against a naive store that refuses whatever names what is not there.
+/// Random files of nodes against a naive store that refuses references to missing objects.
 @Suite("Any file that can be imported is, whatever its order and its batches")
 struct ImportPlannerOracleTests {
-  /// A store of nodes with `need` (required), `peer` (an inverse of itself), `group` and `members` (ordered; inverses),
-  /// and `friends` (no inverse), that does to the far side what the server does.
+  /// A store of nodes with `need` (required), `peer` (its own inverse), `group` and `members` (ordered; inverses), and
+  /// `friends` (no inverse). It updates inverses as the server does.
   private struct Store {
     var nodes: [Reference: [String: [Reference]]] = [:]
 
@@ -64,7 +64,7 @@ struct ImportPlannerOracleTests {
 
   private typealias World = [Reference: [String: [Reference]]]
 
-  /// A consistent world of so many nodes. What a node needs is itself or an earlier one, so it can be made.
+  /// Makes a consistent world of so many nodes. A node needs itself or an earlier one, so it can be created.
   private static func world(_ count: Int, _ generator: inout SplitMix64) -> World {
     let references = (0..<count).compactMap { Reference("N/\($0)") }
     var world: World = [:]

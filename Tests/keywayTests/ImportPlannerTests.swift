@@ -7,7 +7,8 @@ import Testing
 
 @Suite("The order in which an import makes objects and relationships")
 struct ImportPlannerTests {
-  /// A line about a node: what it needs, what it names (with the inverse `inverse`), and a to-many of it.
+  /// Makes a line about a node: the node that it needs, the one that it names (with the inverse `inverse`), and a
+  /// to-many.
   static func row(
     _ line: Int, _ id: String, needs: String? = nil, names: String? = nil, members: [String] = [],
     inverse: String? = nil
@@ -32,7 +33,7 @@ struct ImportPlannerTests {
 
   static func reference(_ id: String) throws -> Reference { try #require(Reference("N/\(id)")) }
 
-  /// Operations in short: `+a{need:b}` is a creation, `a.name=b` a set.
+  /// Abbreviates operations: `+a{need:b}` is a creation, `a.name=b` a set.
   static func short(_ operations: [PlannedOperation]) -> [String] {
     func text(_ value: Value) -> String {
       switch value {

@@ -91,7 +91,7 @@ struct ImportRulesTests {
     #expect(both == expected(values + #","orders":[]"#))
   }
 
-  /// A JSON text with the members of objects in any order, by its characters.
+  /// Sorts the characters of a JSON text, so that the order of members does not matter.
   private static func sorted(_ json: String) -> String { String(json.sorted()) }
 
   @Test("a reference that the server refuses has a hint with the option that would have read it")

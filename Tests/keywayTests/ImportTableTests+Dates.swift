@@ -4,7 +4,7 @@ import Testing
 @testable import keyway
 
 extension ImportTableTests {
-  /// A case of one date format.
+  /// Makes a case of one date format.
   private static func dates(_ format: String, _ dates: (String, String)...) -> Case {
     let rows = dates.map { "\"\($0.0)\",\n" }
     let outcome = dates.enumerated().map { index, date in

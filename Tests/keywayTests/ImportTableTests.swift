@@ -5,9 +5,9 @@ import Testing
 
 @testable import keyway
 
-/// A table of files: how each is written, and what an import stores of it or says against it.
+/// A table of files, each with the objects that its import stores, or the errors that it reports.
 ///
-/// A case runs what the command runs, from its arguments and the bytes of its file to the objects that it would send.
+/// A case runs the code of the command, from its arguments and the bytes of its file to the objects that it would send.
 /// To add one, add a row.
 @Suite("A table of files to import")
 struct ImportTableTests {
@@ -15,11 +15,11 @@ struct ImportTableTests {
     var testDescription: String
     var file: [UInt8]
     var arguments: [String]
-    /// A line for each row: its id, where it has one, and its object; or the line of the file with what is wrong there,
-    /// and the hint behind an arrow.
+    /// A line for each row: its id, if any, and its object; or the line of the file with the error there, and the hint
+    /// after an arrow.
     var outcome: [String]
 
-    /// A file of text, and the options of its import as words; `_` in one is a space, `''` an empty one.
+    /// Creates a case of a text file, and the options of its import as words; `_` in one is a space, `''` an empty one.
     init(_ name: String, _ text: String, _ options: String = "", _ outcome: String...) {
       self.init(name, bytes: Array(text.utf8), options, outcome)
     }
@@ -32,7 +32,7 @@ struct ImportTableTests {
     }
   }
 
-  /// The properties of the entity whose objects all files have.
+  /// The properties of the entity of the objects in all files.
   private static let properties = #"""
     {
       "@ref": {"type": "string", "readOnly": true},
@@ -45,7 +45,7 @@ struct ImportTableTests {
     }
     """#
 
-  /// What an import makes of a file, in the form of `Case.outcome`.
+  /// Imports a file. Returns the result in the form of `Case.outcome`.
   private static func outcome(of example: Case) throws -> [String] {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-table-\(UUID().uuidString)")
     try Data(example.file).write(to: path)
@@ -92,7 +92,7 @@ struct ImportTableTests {
     return lines
   }
 
-  /// What a line sets, relationships last.
+  /// Returns the keys that a line sets, relationships last.
   private static func object(of row: ObjectLine) -> JSONObject {
     var object = row.values
     object.members.merge(row.documents.members) { value, _ in value }
@@ -108,13 +108,13 @@ struct ImportTableTests {
 
   // MARK: Shared by the parts of the table
 
-  /// The keys of the entity, as a refusal lists them.
+  /// The keys of the entity, as an error lists them.
   static let keys = "name, note, count, price, open, day, extra, owner, parts, total"
 
-  /// The hint for a text that often stands for no value.
+  /// Returns the hint for a text that often means no value.
   static func null(_ text: String) -> String { "--null '\(text)' treats such fields as empty" }
 
-  /// A case of one column of a key.
+  /// Makes a case of one column of a key.
   static func values(_ key: String, _ name: String, _ options: String, _ values: (String, String)...) -> Case {
     let rows = values.map { "\"\($0.0.replacing("\"", with: "\"\""))\",\n" }
     let outcome = values.enumerated().map { index, value in

@@ -196,7 +196,7 @@ struct SettingsTests {
     let settings = try Settings.load(
       file: nil, flags: flags.map { SettingFlag($0, "x") }, environment: [:], isStore: stores.contains)
     #expect(settings.store == expected)
-    // Naming the example is as not naming it.
+    // Naming the example has the same effect as the default.
     let named = try Settings.load(
       file: nil, flags: [SettingFlag("schema", TextFile.example)] + flags.map { SettingFlag($0, "x") },
       environment: [:], isStore: stores.contains)
@@ -297,7 +297,7 @@ struct SettingsTests {
       again.rendered { _ in "" } == (try Self.load(yaml: "drain: {seconds: 3}", flags: flags)).rendered { _ in "" })
   }
 
-  /// A file of the package.
+  /// Returns the text of a file of the package.
   private static func file(_ path: String) throws -> String {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()

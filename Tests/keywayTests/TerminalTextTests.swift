@@ -52,9 +52,9 @@ import Testing
   }
 }
 
-/// Texts with everything in them that a terminal may take amiss.
+/// Texts with all kinds of characters that may disturb a terminal.
 enum RandomText {
-  /// Up to a dozen scalars: letters, marks, wide ones, and controls of each kind.
+  /// Returns up to a dozen scalars: letters, combining marks, wide ones, and controls of each kind.
   static func text(using random: inout SplitMix64) -> String {
     let ranges: [ClosedRange<UInt32>] = [
       0x00...0x1F, 0x20...0x7E, 0x7F...0x9F, 0xC0...0x17F, 0x300...0x36F, 0x600...0x605, 0x200B...0x200F,
@@ -69,7 +69,7 @@ enum RandomText {
     return String(text)
   }
 
-  /// Whether a text holds a character that commands a terminal.
+  /// Returns true if a text contains a character that controls a terminal.
   static func commands(_ text: String) -> Bool {
     text.unicodeScalars.contains { scalar in
       switch scalar.properties.generalCategory {

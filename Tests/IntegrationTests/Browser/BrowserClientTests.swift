@@ -8,7 +8,7 @@ struct BrowserClientTests {
 
   private static func variable(_ name: String) -> String? { ProcessInfo.processInfo.environment[name] }
 
-  /// What the scripts are told: this run's seed, and the copy of the module to try, where it is not the project's.
+  /// The environment of the scripts: this run's seed, and the copy of the module to test, if it is not the project's.
   private static let environment: [String: String] = [
     "KEYWAY_SEED": "\(seed % 1_000_000_000)", "KEYWAY_MODULE": variable("KEYWAY_MODULE") ?? "",
     "KEYWAY_ROUNDS": variable("KEYWAY_BROWSER_ROUNDS") ?? "1",

@@ -17,14 +17,14 @@ struct BrowserTests {
     _ = try events(browser) { $0.contains { $0["data"].has("initial") } && $0.contains { $0["event"].text == "open" } }
     for value in 1...20 { try server.set("Account/1/balance", "\(value)") }
     _ = try events(browser) { news($0).last == 20 }
-    // While the line is down EventSource tries again by itself, after what `retry:` said.
+    // While the connection is down EventSource retries by itself, after the time in `retry:`.
     proxy.refuse()
     for value in 21...40 { try server.set("Account/1/balance", "\(value)") }
     _ = try events(browser) { $0.contains { $0["event"].text == "ERROR" } }
     try proxy.accept()
     for value in 41...60 { try server.set("Account/1/balance", "\(value)") }
     _ = try events(browser) { news($0).contains(60) }
-    // Cut once more while it writes, and mended at once.
+    // Cut again during the writes, and restored at once.
     for value in 61...100 {
       try server.set("Account/1/balance", "\(value)")
       if value == 80 {
@@ -63,7 +63,7 @@ struct BrowserTests {
     _ = try events(browser) { $0.contains { $0["event"].text == "ERROR" } }
     try proxy.accept()
     _ = try events(browser) { news($0).contains(40) }
-    // A cell that is bound meanwhile belongs to the stream as well.
+    // A cell that is bound meanwhile belongs to the stream too.
     try server.client.must(
       "PUT", "\(url)/cells/c", body: #"{"object":"Account/1","keyPaths":["balance"],"options":["new"]}"#)
     for value in 41...80 {
@@ -91,7 +91,7 @@ struct BrowserTests {
     return try parse(browser.lines { isEnough(parse($0)) })
   }
 
-  /// The balances after the first state.
+  /// Returns the balances after the first state.
   private func news(_ events: [Value]) -> [Double] {
     events.filter { $0["stream"].whole == 0 && $0["event"].text == "change" && !$0["data"].has("initial") }
       .flatMap { $0["data"]["changes"].items }.compactMap { $0["new"].double }

@@ -2,7 +2,8 @@ import Foundation
 import TestKit
 import Testing
 
-/// Runs what the pages about clients in other languages show, each as one session with a server of the example.
+/// Runs the examples of the pages about clients in other languages, each page as one session with a server of the
+/// example.
 @Suite("The pages about clients") struct ClientPageTests {
   private let server: ServerProcess
   private let folder: ScratchDirectory
@@ -21,7 +22,7 @@ import Testing
     text.replacing("127.0.0.1:8080", with: "127.0.0.1:\(server.port)")
   }
 
-  /// The blocks of a language, without their fences.
+  /// Returns the blocks of a language, without their fences.
   private static func blocks(_ language: String, of page: String) -> [String] {
     page.components(separatedBy: "```\(language)\n").dropFirst().map { $0.components(separatedBy: "\n```")[0] + "\n" }
   }

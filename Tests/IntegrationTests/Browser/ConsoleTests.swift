@@ -4,7 +4,7 @@ import Testing
 
 /// The console, used in Chromium by roles and accessible names; `Scripts/console.py` has the steps.
 @Suite("The console in Chromium", .serialized) struct ConsoleTests {
-  /// Does a step; a failure says what the step found.
+  /// Runs a step. A failure has the step's output.
   private func expect(_ step: String, _ server: ServerProcess, _ rest: String...) throws {
     let browser = try ChildProcess.start(
       PackageFolder.python, [PackageFolder.script("console.py"), server.url, step] + rest)
@@ -31,7 +31,7 @@ import Testing
     #expect(try server.stop() == 0)
   }
 
-  /// A server with keys, and tokens of them.
+  /// A server with keys, and tokens that they signed.
   private final class Guarded {
     let folder: ScratchDirectory
     let server: ServerProcess

@@ -2,14 +2,14 @@ import Foundation
 import TestKit
 import Testing
 
-/// Serves the application that the page "Your first application" shows, as it stands there, to two tabs of Chromium.
+/// Serves the application of the page "Your first application", unchanged, to two tabs of Chromium.
 @Suite("Your first application", .serialized) struct FirstApplicationTests {
   private static func page() throws -> String {
     let path = PackageFolder.root + "/Sources/keyway/Documentation.docc/FirstApplication.md"
     return try String(contentsOfFile: path, encoding: .utf8)
   }
 
-  /// The blocks of a language, without their fences.
+  /// Returns the blocks of a language, without their fences.
   private static func blocks(_ language: String) throws -> [String] {
     try page().components(separatedBy: "```\(language)\n").dropFirst().map { rest in
       rest.components(separatedBy: "\n```")[0] + "\n"

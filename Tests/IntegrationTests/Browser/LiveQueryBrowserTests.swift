@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Live queries in Chromium")
 struct LiveQueryBrowserTests {
-  /// A query as a page asks for it, and the same as a fetch, which has no sections but can have their order.
+  /// A query as a page observes it, and the same as a fetch, which has no sections but can have their order.
   private struct Query {
     var filter: String
     var stream: String
@@ -47,7 +47,7 @@ struct LiveQueryBrowserTests {
         try proxy.accept()
       }
     }
-    // What the last commits may not have told is told by the heartbeat that comes when nothing more does.
+    // If the last commits sent no events, the next heartbeat brings the cursor.
     try awaits(try server.cursor, by: browser)
     browser.send(SIGUSR1)
     let lists = try lines(of: browser) { lines in
@@ -82,7 +82,7 @@ struct LiveQueryBrowserTests {
     return .object(object)
   }
 
-  /// Waits until each list of the page has come as far as a cursor, without a mistake on the way.
+  /// Waits until each list of the page has reached a cursor, without an error.
   private func awaits(_ cursor: String, by browser: ChildProcess) throws {
     _ = try lines(of: browser) { lines in
       Self.queries.indices.allSatisfy { stream in

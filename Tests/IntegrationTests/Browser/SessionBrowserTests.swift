@@ -35,7 +35,7 @@ import Testing
       #expect((result["write"] == .string("refused")) == !isTrusted, "\(index): \(result)")
       #expect((result["stream"] == .string("refused")) == !isTrusted, "\(index): \(result)")
     }
-    // Two sessions began beside what was there, and two pages wrote: what was only sent changed nothing.
+    // Two sessions began and two pages wrote; the refused requests changed nothing.
     let status = try server.client.must("GET", "/v1/status", admin).json
     #expect(status["revision"].whole == 6)
     #expect(try server.stop() == 0)

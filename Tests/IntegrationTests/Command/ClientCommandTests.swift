@@ -11,13 +11,13 @@ struct ClientCommandTests {
 
   private typealias Outcome = (status: Int32, output: String, errors: String)
 
-  /// Runs `keyway` with the server's port in the environment, as one that was set for the server.
+  /// Runs `keyway` with the server's settings for host and port in the environment.
   private func run(_ arguments: String...) throws -> Outcome {
     try ChildProcess.run(
       PackageFolder.keyway, arguments, environment: ["KEYWAY_HOST": "0.0.0.0", "KEYWAY_PORT": "\(server.port)"])
   }
 
-  /// The same with a terminal of 100 columns for standard output, by script(1), which ends lines with CR LF.
+  /// Runs `keyway` with a terminal of 100 columns as standard output, by script(1), which ends lines with CR LF.
   private func onTerminal(_ command: String, _ environment: [String: String] = [:]) throws -> String {
     let shell = try ChildProcess.run(
       "/usr/bin/script", ["-qec", "stty cols 100 rows 30; \(PackageFolder.keyway) \(command)", "/dev/null"],

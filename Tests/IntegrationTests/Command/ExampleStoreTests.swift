@@ -20,7 +20,7 @@ import Testing
     return (status, child.output, child.errors)
   }
 
-  /// The entities and the number of objects of a server that is started in the folder, and stopped again.
+  /// Starts a server in the folder and stops it. Returns its entities and the number of its objects.
   private func serve(_ arguments: String...) throws -> (entities: [String], objects: Int?) {
     let child = try ChildProcess.start(
       PackageFolder.keyway, ["serve", "--port", "0"] + arguments, folder: folder.path)

@@ -3,18 +3,18 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// Files as other programs write them, through the program into a server.
+/// Files as other programs write them, imported into a server by the program.
 ///
-/// `ImportTableTests` has the many ways in which a file is written; here is one of each kind, to its end.
+/// `ImportTableTests` has the many variants of files; here is one of each kind, from end to end.
 @Suite("Importing files of other programs")
 struct ImportFilesTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var testDescription: String
-    /// The name of the file, which says its format.
+    /// The name of the file, whose ending determines the format.
     var name = "items.csv"
     var file: [UInt8]
     var arguments: [String]
-    /// Values as JSON that the server has afterwards, by their ids and keys; nil for an object that is not there.
+    /// The expected values as JSON, by ids and keys; nil for an object that must not exist.
     var values: [String: String?]
     /// The error that the import ends with, without the file; nil for a success.
     var error: String?

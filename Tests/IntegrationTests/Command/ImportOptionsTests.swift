@@ -74,10 +74,10 @@ import Testing
     let customer = try server.client.json("/v1/objects/Customer/1")
     #expect(customer["name"].text == "C" && customer["vip"] == .bool(false) && customer["info"].isNull)
     #expect(try server.client.json("/v1/objects/Customer/3")["name"].text == "D")
-    // A column that is there says it.
+    // A column that is present, even if empty, sets the key.
     try importing(try folder.write("id,customer\n1,\n", to: "orders.csv"), "Order")
     #expect(try server.client.json("/v1/objects/Order/1")["customer"].isNull)
-    // What is missing is the object that a row refers to, and not the row's own.
+    // The missing object is the one that a row refers to, not the row's own.
     let wrong = try ChildProcess.keyway(
       "import", try folder.write("id,first\n1,Order/9\n", to: "first.csv"), "--entity", "Customer", "--id", "id",
       "--server", server.url)

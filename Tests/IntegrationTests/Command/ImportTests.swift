@@ -29,7 +29,7 @@ struct ImportTests {
       #expect(told == expected, "\(symbol)")
       if symbol == "MSFT" { #expect(told.count == 123) }
     }
-    // AAPL's watcher sees the same through the relationship.
+    // The observer of AAPL sees the same through the relationship.
     let apple = rows.filter { $0[0] == "AAPL" }.compactMap { Double($0[2]) }
     #expect(try apple.map { _ in try follower.next().changes[0]["new"].double } == apple)
     let last = try server.client.json("/v1/objects/Quote/MSFT")

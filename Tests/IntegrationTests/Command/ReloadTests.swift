@@ -18,7 +18,7 @@ import Testing
     server = try ServerProcess("--config", folder.file("keyway.yaml"))
   }
 
-  /// Writes the configuration, sends the signal, and waits for a line of the log that says what came of it.
+  /// Writes the configuration, sends the signal, and waits for a line of the log with the outcome.
   private func reload(_ configuration: String, until text: String) throws {
     try folder.write("public: \(folder.file("now"))\n\(configuration)", to: "keyway.yaml")
     let count = server.child.errors.components(separatedBy: text).count
@@ -27,11 +27,11 @@ import Testing
       Deadline().awaits { server.child.errors.components(separatedBy: text).count > count }, "\(server.child.errors)")
   }
 
-  /// Whether requests are logged; it waits no longer than for a moment where they are not expected to be.
+  /// Returns true if requests are logged. Waits only for a moment if they are not expected to be.
   private func requestsAreLogged(_ isExpected: Bool) throws -> Bool {
     let id = "probe-\(UUID().uuidString.prefix(8))"
     try server.client.must("GET", "/healthz", ["X-Request-Id": id])
-    // The answer of a later request comes after the line of the first.
+    // The response to a later request comes after the log line of the first.
     try server.client.must("GET", "/healthz")
     return Deadline(seconds: isExpected ? Deadline.patienceSeconds : 0.5).awaits { server.child.errors.contains(id) }
   }

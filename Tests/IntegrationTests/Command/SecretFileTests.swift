@@ -10,7 +10,7 @@ struct SecretFileTests {
   private static let privateKey = publicKey.replacing(
     #""alg""#, with: #""d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","alg""#)
 
-  /// The warnings of a server with these settings.
+  /// Returns the warnings of a server with these settings.
   private static func warnings(_ settings: [String: String]) throws -> [String] {
     let server = try ServerProcess(settings: settings)
     defer { _ = try? server.stop() }

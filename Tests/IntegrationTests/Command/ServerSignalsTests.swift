@@ -2,9 +2,9 @@ import Foundation
 import TestKit
 import Testing
 
-/// Signals that come before a server is known to serve, with the built program.
+/// Signals to the built program before the server is known to serve.
 @Suite("Signals at the start", .timeLimit(.minutes(60))) struct ServerSignalsTests {
-  /// A server on a port that is known before, from memory unless `arguments` say otherwise.
+  /// Starts a server on a port that is known in advance, with its store in memory unless `arguments` say otherwise.
   private static func start(_ arguments: String...) throws -> (child: ChildProcess, client: WireClient) {
     let port = try LoopbackPort.free()
     let child = try ChildProcess.start(PackageFolder.keyway, ["serve", "--port", "\(port)"] + arguments)
@@ -40,7 +40,7 @@ import Testing
     var (early, recovering) = (0, 0)
     for round in 0..<12 {
       let (child, client) = try Self.start("--store", store)
-      // Once the port answers, or once it serves: in turn.
+      // Alternately once the port answers, or once it serves.
       _ = Deadline().awaits {
         let status = (try? client.send("GET", "/readyz"))?.status
         return !child.isRunning || (round % 2 == 0 ? status != nil : status == 200)

@@ -2,7 +2,7 @@ import Foundation
 import TestKit
 import Testing
 
-/// `Config/deploy/keyway.service`, held against systemd's own checks and the program's.
+/// `Config/deploy/keyway.service` against systemd's own checks and the program's.
 @Suite("The service of systemd")
 struct ServiceUnitTests {
   private let scratch: ScratchDirectory
@@ -14,7 +14,7 @@ struct ServiceUnitTests {
   }
 
   private func analyze(_ arguments: String...) throws -> (status: Int32, output: String) {
-    // The program is not where the service has it.
+    // The program is not in the place that the service names.
     let unit = text.replacing("/usr/local/bin/keyway", with: PackageFolder.keyway)
     let file = try scratch.write(unit, to: "keyway.service")
     let outcome = try ChildProcess.run(
@@ -26,7 +26,7 @@ struct ServiceUnitTests {
   func analysis() throws {
     let verified = try analyze("verify")
     #expect(verified.status == 0, "\(verified.output)")
-    // Other services of the machine are looked at too.
+    // systemd checks other services of the machine too.
     let findings = verified.output.split(separator: "\n").filter { $0.contains("keyway.service") }
     #expect(findings == [])
     let security = try analyze("security", "--offline=true", "--no-pager", "--threshold=15")

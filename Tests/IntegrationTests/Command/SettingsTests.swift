@@ -5,14 +5,14 @@ import Testing
 
 @Suite("Settings of a running server")
 struct SettingsTests {
-  /// A configuration file that lives as long as the test.
+  /// Writes a configuration file.
   private func file(_ text: String) throws -> URL {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-\(UUID().uuidString).yaml")
     try Data(text.utf8).write(to: url)
     return url
   }
 
-  /// The heartbeat that a server tells its streams.
+  /// Returns the heartbeat that a server reports to its streams.
   private func heartbeat(_ server: ServerProcess) throws -> Int? {
     try server.client.stream("/v1/streams").next().json["heartbeat"].whole
   }

@@ -10,7 +10,7 @@ struct StoreCommandTests {
 
   init() throws { folder = try TransferStore() }
 
-  /// Serves, makes some transfers and stops; gives the cursor of the end and the balances then.
+  /// Serves, makes some transfers and stops. Returns the last cursor and the balances.
   private func fill(transfers: Int, settings: [String: String] = [:]) throws -> (cursor: String, balances: [Int]) {
     let server = try folder.serve(settings: settings)
     try TransferStore.fill(server)
@@ -48,7 +48,7 @@ struct StoreCommandTests {
   @Test("Damage is found and told by verify and serve; repair goes on with what is whole, under another epoch")
   func repair() throws {
     let (cursor, _) = try fill(transfers: 20)
-    // Everything is in the database then, and not in its log once more.
+    // Then everything is in the database, and no longer in its log.
     #expect(try folder.keyway("compact").status == 0)
     try folder.damage("store/journal.sqlite", at: #"["set","Account/1","balance""#)
     let serve = try ChildProcess.run(
@@ -137,7 +137,7 @@ struct StoreCommandTests {
     }
   }
 
-  /// The server for another thread, which only writes to it.
+  /// The server, for another thread that only writes to it.
   private struct SendableServer: @unchecked Sendable {
     let server: ServerProcess
     init(_ server: ServerProcess) { self.server = server }

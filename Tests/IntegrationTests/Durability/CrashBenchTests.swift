@@ -14,7 +14,7 @@ struct CrashBenchTests {
     let figures = try Value(json: bench.output)
     #expect(figures["rounds"].whole == 20)
     #expect(figures["violations"].items.isEmpty)
-    // It looked at something.
+    // The benchmark checked enough.
     #expect(figures["acknowledged"].whole ?? 0 >= 200)
     #expect(figures["events"].whole ?? 0 >= 200)
   }
@@ -22,7 +22,7 @@ struct CrashBenchTests {
   @Test("A server that forgets is found out: with an exit status, the seed, and what was expected")
   func forgetful() throws {
     let folder = try ScratchDirectory()
-    // The store's files go away between two lives, and with them all that was acknowledged.
+    // The store's files are removed between two runs of the server, with all acknowledged writes.
     let program = try folder.write(
       """
       #!/bin/sh

@@ -3,17 +3,17 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// `keyway serve` with a store in a folder, which lives on while processes come and go.
+/// `keyway serve` with a store in a folder, which outlives the processes.
 final class DurableServer {
   private(set) var process: ServerProcess
   let store: String
   private let schema: String
   private let settings: [String: String]
   private let environment: [String: String]
-  /// The port of the present process, for readers on other threads; 0 while there is none.
+  /// The port of the present process, for readers on other threads; 0 while none runs.
   let port: Locked<UInt16>
 
-  /// Starts it. `environment` is that of all its processes.
+  /// Starts the first process. `environment` is that of all processes.
   init(
     schema: String, store: String, settings: [String: String] = [:], environment: [String: String] = [:]
   ) throws {
@@ -41,7 +41,7 @@ final class DurableServer {
 
   var revision: Int { get throws { try process.revision } }
 
-  /// Ends the process with a signal; gives how it ended, 0 or 128 and the signal's number.
+  /// Ends the process with a signal. Returns its exit status, or 128 plus the signal's number.
   @discardableResult
   func end(_ signal: Int32) throws -> Int32 {
     port.withLock { $0 = 0 }

@@ -5,15 +5,15 @@ import Testing
 
 @Suite("A disk that fails")
 struct FaultTests {
-  /// A server on such a disk, with one counter, and what was acknowledged of it.
+  /// A server on a faulty disk, with one counter, and its acknowledged values.
   private final class World {
     let folder: ScratchDirectory
     let disk: FaultyDisk
     let server: DurableServer
-    /// The value and the revision that were acknowledged last.
+    /// The last acknowledged value; `revision` is its revision.
     private(set) var value = 0
     private(set) var revision = 0
-    /// What the last refusal said.
+    /// The text of the last refusal.
     private(set) var refusal = ""
 
     init(settings: [String: String] = [:]) throws {
@@ -28,10 +28,10 @@ struct FaultTests {
       #expect(try write() == 201)
     }
 
-    /// Sets the counter to the next value; gives the status, or nil where the server ended before it answered.
+    /// Sets the counter to the next value. Returns the status, or nil if the server ended before it responded.
     @discardableResult
     func write() throws -> Int? {
-      // Longer than a page, so that half of it is neither the one nor the other.
+      // Longer than a page, so that a half-written value is neither the old nor the new one.
       let text = String(repeating: "x", count: 6000)
       let answer = try? server.client.send(
         "PUT", "/v1/objects/Counter/1", body: #"{"value":\#(value + 1),"text":"\#(text)"}"#)
@@ -51,7 +51,7 @@ struct FaultTests {
       return answer.status
     }
 
-    /// What is there is what was acknowledged.
+    /// Expects that the server has exactly the acknowledged value and revision.
     func check(_ note: Comment) throws {
       let object = try server.client.json("/v1/objects/Counter/1")
       #expect(object["value"].whole == value, note)
@@ -59,7 +59,7 @@ struct FaultTests {
       #expect(try server.revision == revision, note)
     }
 
-    /// After an end that left a write without an answer: it was done wholly, or not at all.
+    /// Checks the state after an end that left a write without a response: it was done completely, or not at all.
     func settle(_ note: Comment) throws {
       let object = try server.client.json("/v1/objects/Counter/1")
       let isDone = object["value"].whole == value + 1
@@ -73,7 +73,7 @@ struct FaultTests {
       return try server.client.stream("/v1/objects/Counter/1/value?options=initial,old,new", headers)
     }
 
-    /// Waits until writes are taken again.
+    /// Waits until writes are accepted again.
     func resumes() throws -> Bool {
       try Deadline().awaits { try write() == 200 }
     }
@@ -94,7 +94,7 @@ struct FaultTests {
     let other = try world.stream()
     #expect(try other.next().changes == first.changes)
     #expect(try world.server.client.send("GET", "/healthz").status == 200)
-    // A heartbeat comes, and names no more than was acknowledged; `next` passes over it.
+    // A heartbeat comes, and names no revision that was not acknowledged. `next` skips it.
     let heartbeat = try #require(try stream.block())
     #expect(heartbeat.name == "heartbeat")
     #expect(heartbeat.json["revision"].whole == world.revision)
@@ -126,7 +126,7 @@ struct FaultTests {
       try world.server.start()
       try world.check("\(fault)")
       #expect(try world.write() == 200)
-      // What was put in its place is not put there again, and the log has nothing that is still to come.
+      // The log's records were moved to the database once, and none is left to move.
       try world.server.restart(SIGTERM)
       try world.check("\(fault)")
     }
@@ -141,7 +141,7 @@ struct FaultTests {
       try world.disk.set(fault)
       #expect(try world.write() == 503)
       try world.disk.set(.none)
-      // Found by the server itself: no write asks.
+      // The server itself notices that the disk works again, without a write.
       #expect(try Deadline().awaits { try world.server.client.send("GET", "/readyz").status == 200 })
       #expect(try world.write() == 200)
       try world.disk.set(fault)
@@ -169,13 +169,13 @@ struct FaultTests {
     }
   }
 
-  /// How many faults there are: `KEYWAY_FAULT_ROUNDS` for a longer run.
+  /// The number of faults: `KEYWAY_FAULT_ROUNDS` for a longer run.
   private static let rounds = ProcessInfo.processInfo.environment["KEYWAY_FAULT_ROUNDS"].flatMap { Int($0) } ?? 30
 
   @Test("Faults that come and go at random, with kills between them, take nothing that was acknowledged")
   func random() throws {
     var random = SplitMix64(seed: seed)
-    // Snapshots and compaction have to live with it as well.
+    // Snapshots and compaction have to cope with the faults too.
     let world = try World(settings: ["snapshot.revisions": "10", "history.revisions": "20"])
     for round in 0..<Self.rounds {
       let fault = FaultyDisk.Fault.allCases.randomElement(using: &random) ?? .none

@@ -3,7 +3,7 @@ import TestKit
 
 /// A disk that fails on demand, for the processes that are started with its `environment`: see Scripts/faults.c.
 final class FaultyDisk {
-  /// How it fails.
+  /// The kind of failure.
   enum Fault: String, CaseIterable {
     case none = "-"
     case full = "F"
@@ -12,23 +12,23 @@ final class FaultyDisk {
     case readOnly = "R"
     case writeError = "W"
     case syncError = "S"
-    /// Of the log alone.
+    /// Only the log fails to sync.
     case logSyncError = "L"
-    /// Half of a write, then the process is killed.
+    /// Half of a write succeeds, then the process is killed.
     case torn = "T"
     /// The process is killed before it syncs.
     case killedBeforeSync = "K"
 
-    /// Those that a process lives to see the end of.
+    /// The faults that do not kill the process.
     static let survivable = [Fault.full, .fullHalfway, .readOnly, .writeError, .syncError, .logSyncError]
   }
 
   private let folder: ScratchDirectory
   private let control: FileHandle
-  /// The directory whose files it has.
+  /// The directory of the files on this disk.
   let directory: String
 
-  /// A disk that works, under a directory that it makes.
+  /// Creates a working disk, with a directory for its files.
   init(directory: String) throws {
     self.directory = directory
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -38,23 +38,23 @@ final class FaultyDisk {
     control = try FileHandle(forUpdating: URL(fileURLWithPath: folder.file("control")))
   }
 
-  /// For the processes that have it.
+  /// The environment of the processes that use the disk.
   var environment: [String: String] {
     [
       "LD_PRELOAD": folder.file("faults.so"), "FAULTS_CONTROL": folder.file("control"), "FAULTS_DIRECTORY": directory,
     ]
   }
 
-  /// From now on it fails so.
+  /// Makes the disk fail in this way from now on.
   func set(_ fault: Fault) throws {
     try control.seek(toOffset: 0)
     try control.write(contentsOf: Data(fault.rawValue.utf8))
   }
 }
 
-/// Libraries that stand between a program and the system, built of a script in C.
+/// Libraries that intercept a program's system calls, built from a script in C.
 enum PreloadedLibrary {
-  /// Builds one, to be named by `LD_PRELOAD`.
+  /// Builds a library for `LD_PRELOAD`.
   static func build(_ script: String, to path: String) throws {
     let compilers =
       ["/usr/bin/clang", "/usr/bin/cc", "/opt/swift/usr/bin/clang"]

@@ -3,15 +3,15 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// Opens what former versions have left. Each folder of `Fixtures` is a set of stores that `Scripts/former_stores.py`
-/// has made with one version, each with the objects and events that this version served of it.
+/// Stores of former versions must open. Each folder of `Fixtures` is a set of stores that `Scripts/former_stores.py`
+/// made with one version, each with the objects and events that this version served.
 @Suite("Stores of former versions")
 struct FormerStoreTests {
   private static let fixtures = PackageFolder.root + "/Tests/IntegrationTests/Fixtures"
 
   private static func sets() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: fixtures) }
 
-  /// Everything that the version served of a store.
+  /// The objects and events that the version served of a store.
   private struct Record {
     let objects: [(path: String, json: String)]
     /// The cursor of a client that has seen the beginning.
@@ -30,7 +30,7 @@ struct FormerStoreTests {
     }
   }
 
-  /// A store of a set, copied to where it can be written.
+  /// Copies a store of a set into a folder, where it can be written.
   private func copy(_ name: String, of set: String, into folder: ScratchDirectory) throws -> String {
     try FileManager.default.copyItem(atPath: "\(Self.fixtures)/\(set)/\(name)", toPath: folder.file(name))
     return folder.file(name)
@@ -43,7 +43,7 @@ struct FormerStoreTests {
     try compareEvents(server, with: record)
   }
 
-  /// A client that was away goes on from where it was, and later hears what is written now.
+  /// Expects that a client resumes from its cursor, and later receives new writes.
   private func compareEvents(_ server: ServerProcess, with record: Record) throws {
     let stream = try server.client.stream("/v1/objects/Team/1", ["Last-Event-ID": record.since])
     let missed = try stream.events { $0.id == record.until }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A disk that is full, and one that is read-only")
 struct FullDiskTests {
-  /// A file system in memory, as long as this object is there.
+  /// A file system in memory that lives as long as this object.
   private final class SmallDisk {
     private let folder: ScratchDirectory
     var path: String { folder.path }
@@ -24,13 +24,13 @@ struct FullDiskTests {
       guard result.status == 0 else { throw LoopbackError("mount \(arguments): \(result.errors)") }
     }
 
-    /// Whether file systems may be mounted here: it takes a superuser, and not every container has one.
+    /// True if file systems can be mounted here: that takes a superuser, which not every container has.
     static let isPossible = (try? SmallDisk(kilobytes: 64)) != nil
   }
 
   private static let schema = "entities:\n  Note:\n    keys:\n      text: { type: string }\n"
 
-  /// A note of a length at which the disk is full soon.
+  /// Puts a note whose length soon fills the disk.
   private func put(_ number: Int, _ server: DurableServer) throws -> WireResponse {
     let text = "\(number)" + String(repeating: "x", count: 20_000)
     return try server.client.send("PUT", "/v1/objects/Note/\(number)", body: #"{"text":"\#(text)"}"#)
@@ -46,7 +46,7 @@ struct FullDiskTests {
     try Data(repeating: 1, count: 3 << 20).write(to: URL(fileURLWithPath: ballast))
     let server = try DurableServer(
       schema: folder.write(Self.schema, to: "schema.yaml"), store: disk.path + "/store",
-      // Each snapshot wants room of its own.
+      // Each snapshot needs additional space.
       settings: ["heartbeat.seconds": "1", "snapshot.revisions": "20"])
     var count = 0
     var refusal: WireResponse?
@@ -54,7 +54,7 @@ struct FullDiskTests {
       let answer = try put(count, server)
       if answer.status == 201 { count += 1 } else { refusal = answer }
     }
-    // Nothing that the server frees itself makes room, now.
+    // From now on the server cannot free space by itself.
     let filling = disk.path + "/filling"
     _ = FileManager.default.createFile(atPath: filling, contents: nil)
     let file = try FileHandle(forWritingTo: URL(fileURLWithPath: filling))
@@ -81,7 +81,7 @@ struct FullDiskTests {
     #expect(try server.client.send("GET", "/v1/objects/Note/0").status == 200)
     let stream = try server.client.stream("/v1/objects/Note/0/text?options=initial")
     #expect(try stream.next().json["revision"].whole == count)
-    // Also where it ends without room.
+    // The same after an end on a full disk.
     try server.restart()
     #expect(try server.revision == count)
     for path in [ballast, filling] { try FileManager.default.removeItem(atPath: path) }

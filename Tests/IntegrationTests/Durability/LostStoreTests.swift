@@ -21,7 +21,7 @@ struct LostStoreTests {
     return (result.status, result.errors)
   }
 
-  /// How often a line stands in the server's log.
+  /// Returns the number of occurrences of a text in the server's log.
   private func count(_ text: String, in server: DurableServer) -> Int {
     server.process.child.errors.components(separatedBy: text).count - 1
   }

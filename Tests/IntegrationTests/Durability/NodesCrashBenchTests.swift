@@ -16,7 +16,7 @@ struct NodesCrashBenchTests {
     let figures = try Value(json: bench.output)
     #expect(figures["rounds"].whole == 4)
     #expect(figures["violations"].items.isEmpty)
-    // It looked at something.
+    // The benchmark checked enough.
     #expect(figures["faults"].whole ?? 0 >= 4)
     #expect(figures["acknowledged"].whole ?? 0 >= 4)
     #expect(figures["refused"].whole ?? 0 >= 1)
@@ -28,7 +28,7 @@ struct NodesCrashBenchTests {
   @Test("Nodes that forget what they acknowledged are found out, with the seed and what had been done to them")
   func forgetful() throws {
     let folder = try ScratchDirectory()
-    // The leader's store goes away at the start of each of its lives.
+    // The leader's store is removed at each of its starts.
     let program = try folder.write(
       """
       #!/bin/sh

@@ -2,18 +2,18 @@ import Foundation
 import KeyValueModel
 import TestKit
 
-/// A random observation, and how it is asked for.
+/// A random observation, with its request.
 struct ShadowObservation {
   var path: String
   /// The cells of a stream with cells, by name; nil for every other stream.
   var cells: JSONObject?
-  /// Whether it is of one object, and so ends with it.
+  /// True if it is of one object, and so ends with it.
   var endsWithObject = false
 
   /// The body of the request; nil for a GET.
   var body: String? { cells.map { Value.object(["cells": .object($0)]).json } }
 
-  /// An observation of what `ShadowTraffic` founds; `cursor` is that of the present state.
+  /// Makes an observation of the objects that `ShadowTraffic` creates first. `cursor` is that of the present state.
   static func random(using random: inout SplitMix64, cursor: String) -> ShadowObservation {
     switch Int.random(in: 0..<6, using: &random) {
     case 0, 1: return keyPaths(using: &random, cursor: cursor)
@@ -67,7 +67,7 @@ struct ShadowObservation {
     ["new", "old", "prior"].filter { _ in Int.random(in: 0..<3, using: &random) > 0 }
   }
 
-  /// Without the initial state there is no id at first, so such a stream begins behind a cursor.
+  /// Makes options. Without the initial state the stream has no id at first, so it begins after a cursor.
   private static func options(using random: inout SplitMix64, cursor: String) -> String {
     var names = someOptions(using: &random)
     let context = Bool.random(using: &random) ? "&context=x" : ""

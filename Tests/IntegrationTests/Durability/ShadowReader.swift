@@ -3,11 +3,12 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// Reads one stream on a thread of its own, comes back with the last id whenever it ends, and keeps what was told.
+/// A reader of one stream on a thread of its own, which resumes from the last id whenever the stream ends, and stores
+/// the events.
 ///
-/// What is compared is the text of each block, `retry:` lines taken away and the store's epoch replaced. Heartbeats,
+/// The compared text is that of each block, without `retry:` lines and with the store's epoch replaced. Heartbeats,
 /// comments, `open` and `bye` belong to the connection and are left out. A block counts once the one with the id of its
-/// commit has come: what was cut off before that comes again.
+/// commit has come: a block that was cut off before that comes again.
 final class ShadowReader: Sendable {
   private struct State {
     var blocks: [String] = []
@@ -25,7 +26,7 @@ final class ShadowReader: Sendable {
   private let epoch: String
   private let state: Locked<State>
 
-  /// Starts to read from whatever listens on `port` at the time; 0 is nobody.
+  /// Starts to read from the server that listens on `port` at the time; 0 is none.
   init(_ observation: ShadowObservation, port: Locked<UInt16>, epoch: String) {
     self.observation = observation
     self.port = port
@@ -39,14 +40,14 @@ final class ShadowReader: Sendable {
     }
   }
 
-  /// What was told.
+  /// The blocks that were received.
   var blocks: [String] { state.withLock { $0.blocks } }
-  /// How often it was connected.
+  /// The number of connections.
   var connections: Int { state.withLock { $0.connections } }
-  /// What no stream may say.
+  /// The first fault of the stream; nil for none.
   var failure: String? { state.withLock { $0.failure } }
 
-  /// Whether everything up to a revision was told, or the observed object is gone.
+  /// Returns true if everything up to a revision was received, or the observed object is gone.
   func has(_ revision: Int) -> Bool {
     state.withLock { state in
       if state.isOver { return true }
@@ -54,7 +55,7 @@ final class ShadowReader: Sendable {
     }
   }
 
-  /// Whether it is connected.
+  /// True if it is connected, or the observed object is gone.
   var isConnected: Bool { state.withLock { $0.descriptor >= 0 || $0.isOver } }
 
   /// Cuts the connection.
@@ -94,7 +95,7 @@ final class ShadowReader: Sendable {
       $0.connections += 1
     }
     defer {
-      // Before the descriptor is closed and may name something else.
+      // Before the descriptor is closed and may be reused.
       state.withLock { $0.descriptor = -1 }
       stream.socket.close()
     }
@@ -113,7 +114,7 @@ final class ShadowReader: Sendable {
       for event in committed {
         state.blocks.append(event.withoutRetry.text.replacing("\(epoch)-", with: "EPOCH-"))
         guard event.name == "gone" else { continue }
-        // A cell that is empty stays so; a stream of one object is over.
+        // An empty cell stays empty; a stream of one object has ended.
         if let cell = event.json["cell"].text { state.cells?[cell] = .object(["object": .null]) }
         if observation.endsWithObject { state.isOver = true }
       }

@@ -1,4 +1,4 @@
-/// The schema of the tests that compare a stream that was cut with one that never was: every kind of key.
+/// The schema of the tests that compare a stream that was cut with an unbroken one: every kind of key.
 enum ShadowSchema {
   static let yaml = """
     entities:

@@ -6,7 +6,8 @@ import Testing
 
 @Suite("Two streams of the same, one unbroken and one cut again and again")
 struct ShadowTests {
-  /// Two servers that are told the same, one transaction at a time: one that is never ended, and one that is.
+  /// Two servers that get the same writes, one transaction at a time: one that runs throughout, and one that is ended
+  /// and restarted.
   private struct Pair {
     let calm: ServerProcess
     let troubled: DurableServer
@@ -21,14 +22,14 @@ struct ShadowTests {
       epochs = (try calm.status["epoch"].text ?? "", try troubled.process.status["epoch"].text ?? "")
     }
 
-    /// Writes to one of them; gives the answer, or nil where the server was ended before it came.
+    /// Writes to one of them. Returns the response, or nil if the server was ended before it came.
     func send(_ write: ShadowTraffic.Write, to client: WireClient) -> WireResponse? {
       var headers: [String: String] = [:]
       headers["Keyway-Writer"] = write.writer
       return try? client.send(write.method, write.path, headers, body: write.body)
     }
 
-    /// Writes to both, while the one may be killed, and gives the revision.
+    /// Writes to both, and may kill one of them meanwhile. Returns the revision.
     func commit(_ write: ShadowTraffic.Write, killingAfter microseconds: UInt32?) throws -> Int {
       let before = try calm.revision
       let expected = try #require(send(write, to: calm.client))
@@ -53,7 +54,7 @@ struct ShadowTests {
         #expect(answer.status == expected.status, "\(write): \(answer.text), \(expected.text)")
         #expect(try troubled.revision == after)
       } else if try troubled.revision == before, after > before {
-        // Not done, so it is asked for once more.
+        // The write was not done, so it is sent again.
         _ = try #require(send(write, to: troubled.client))
       }
       #expect(try troubled.revision == after)
@@ -61,7 +62,7 @@ struct ShadowTests {
     }
   }
 
-  /// How many commits there are: `KEYWAY_SHADOW_COMMITS` for a longer run.
+  /// The number of commits: `KEYWAY_SHADOW_COMMITS` for a longer run.
   private static let commits = ProcessInfo.processInfo.environment["KEYWAY_SHADOW_COMMITS"].flatMap { Int($0) } ?? 60
 
   @Test("They are told the same, byte for byte, whether connections are cut or servers killed or drained")
@@ -90,12 +91,12 @@ struct ShadowTests {
       calm.stop()
       troubled.stop()
     }
-    // There was something to compare, and something happened to it.
+    // There was enough to compare, and some streams were interrupted.
     #expect(readers.map(\.calm.blocks.count).reduce(0, +) > Self.commits)
     #expect(readers.contains { $0.troubled.connections > 2 })
   }
 
-  /// Pairs of readers of random observations, all of them connected.
+  /// Makes pairs of readers of random observations, and waits until all are connected.
   private func readers(
     _ pair: Pair, count: Int, revision: Int, using random: inout SplitMix64
   ) throws -> [(calm: ShadowReader, troubled: ShadowReader)] {
@@ -111,7 +112,7 @@ struct ShadowTests {
       )
     }
     for (calm, troubled) in readers {
-      // The first id is there with the first heartbeat at the latest.
+      // The first id comes with the first heartbeat at the latest.
       let isThere = Deadline().awaits { calm.has(revision) && troubled.has(revision) }
       #expect(isThere, "seed \(seed): \(calm.observation): \(calm.failure ?? "") \(troubled.failure ?? "")")
     }

@@ -1,7 +1,8 @@
 import KeyValueModel
 import TestKit
 
-/// Random writes, the same for two servers: names of objects are never the server's, and none comes back once deleted.
+/// Random writes, the same for two servers: the server never makes the names of objects, and no name is reused after a
+/// deletion.
 struct ShadowTraffic {
   /// A request that writes.
   struct Write {
@@ -17,7 +18,7 @@ struct ShadowTraffic {
 
   init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
-  /// What there is at first.
+  /// The write of the first objects.
   static let founding: Write = {
     var operations = (1...3).flatMap { number in
       [
@@ -38,7 +39,7 @@ struct ShadowTraffic {
     return Write(body: #"{"operations":[\#(operations.joined(separator: ","))]}"#)
   }()
 
-  /// The next write. It may be one that servers refuse.
+  /// Makes the next write, which servers may refuse.
   mutating func next() -> Write {
     var write = Write()
     switch Int.random(in: 0..<6, using: &random) {
@@ -93,7 +94,7 @@ struct ShadowTraffic {
     }
   }
 
-  /// A bracket, often around nothing, which is a change all the same.
+  /// Makes a bracket, often an empty one, which is still a change.
   private mutating func bracket() -> [String] {
     switch Int.random(in: 0..<6, using: &random) {
     case 0: return Self.bracket(account(), "secret")

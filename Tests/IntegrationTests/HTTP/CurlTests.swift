@@ -12,7 +12,7 @@ struct CurlTests {
       "/usr/bin/curl", ["-sSN", "-H", "Accept: text/event-stream", "\(server.url)/v1/objects/\(target)"])
   }
 
-  /// The block of a change as the specification has it.
+  /// Returns the block of a change in the form of the specification.
   private func block(_ epoch: String, _ revision: Int, _ data: String) -> [String] {
     ["id: \(epoch)-\(revision)", "event: change", "data: {\"revision\":\(revision),\(data)]}", ""]
   }
@@ -36,7 +36,7 @@ struct CurlTests {
     let bothBlocks = changes.enumerated().flatMap { index, change in
       block(epoch, start + index + 1, #""changes":[{\#(head),"old":\#(change.0),"new":\#(change.1)}"#)
     }
-    // The fourth set leaves the value as it is, and the key says `notifies: changed`.
+    // The fourth set leaves the value unchanged, and the key has `notifies: changed`.
     #expect(try plain.lines(17).dropFirst() == (initial + plainBlocks)[...])
     #expect(try both.lines(14).dropFirst(2) == bothBlocks[...])
   }

@@ -2,7 +2,7 @@ import Foundation
 import TestKit
 import Testing
 
-/// `/v1/openapi.json` held against the running program, by programs that know nothing of it.
+/// `/v1/openapi.json` compared with the running program, by programs that know only the description.
 @Suite("The description of the API, by others", .serialized)
 struct DescriptionTests {
   private let server: ServerProcess
@@ -10,7 +10,7 @@ struct DescriptionTests {
   private let document: String
 
   init() throws {
-    // Streams end by themselves, since schemathesis reads each answer to its end.
+    // Streams end by themselves, since schemathesis reads each response to its end.
     server = try ServerProcess(settings: ["streams.lifetimeSeconds": "1"])
     scratch = try ScratchDirectory()
     document = scratch.file("openapi.json")
@@ -24,7 +24,7 @@ struct DescriptionTests {
     #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
   }
 
-  /// Random requests, made from the description: `examples` of each operation that `arguments` choose.
+  /// Runs random requests made from the description: `examples` for each operation that `arguments` choose.
   private func schemathesis(examples: Int, _ arguments: String...) throws {
     let checks = [
       "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
@@ -36,7 +36,7 @@ struct DescriptionTests {
         "-m", "schemathesis.cli", "run", document, "--url", server.url, "--checks", checks.joined(separator: ","),
         "--phases", "fuzzing", "--seed", "1", "--max-examples", "\(examples)", "--generation-database", "none",
         "--continue-on-failure", "--request-timeout", "120", "--no-color", "--warnings", "off", "--workers", "4",
-        // A machine that is busy with other work makes examples slowly.
+        // A busy machine makes examples slowly.
         "--suppress-health-check", "too_slow",
       ] + arguments,
       environment: [
@@ -54,7 +54,7 @@ struct DescriptionTests {
       examples: 25, "--include-path-regex", "^/v1/(objects|transactions|streams$)", "--exclude-method", "OPTIONS")
     try schemathesis(examples: 2, "--exclude-path-regex", "^/v1/(objects|transactions|streams$)")
     try schemathesis(examples: 2, "--header", "Accept: text/event-stream", "--include-method", "GET")
-    // What is never done says nothing about its answers.
+    // An operation without a success would prove nothing about its responses.
     let metrics = String(decoding: try server.client.send("GET", "/metrics").body, as: UTF8.self)
     for (method, route) in [
       ("GET", "/v1/objects"), ("GET", "/v1/objects/{Entity}"), ("POST", "/v1/objects/{Entity}"),

@@ -1,12 +1,12 @@
 import Testing
 
-/// The bytes of a request, right or wrong, and what a server makes of them.
+/// The bytes of a valid or malformed request, and the expected response.
 struct HTTPShape: Sendable, CustomTestStringConvertible {
   let name: String
   let text: String
-  /// The status of the one answer.
+  /// The status of the one response.
   let status: Int
-  /// The code of its problem; nil where the request is taken, and the connection kept.
+  /// The code of its problem; nil if the request is accepted, and the connection kept.
   var code: String?
 
   var testDescription: String { name }
@@ -14,17 +14,17 @@ struct HTTPShape: Sendable, CustomTestStringConvertible {
   private static let host = "Host: 127.0.0.1"
   private static let balance = "/v1/objects/Account/1/balance"
 
-  /// A head of these lines, and what follows it.
+  /// Makes a request with a head of these lines, and a body.
   private static func head(_ lines: String..., body: String = "") -> String {
     lines.joined(separator: "\r\n") + "\r\n\r\n" + body
   }
 
-  /// A request for what is always there, with further lines.
+  /// Makes a request to a resource that always exists, with further lines.
   private static func get(_ lines: String...) -> String {
     (["GET /healthz HTTP/1.1", host] + lines).joined(separator: "\r\n") + "\r\n\r\n"
   }
 
-  /// A write that would be seen.
+  /// Makes a write whose effect would be visible.
   private static func put(_ lines: String..., body: String = "7") -> String {
     (["PUT \(balance) HTTP/1.1", host, "Content-Type: application/json"] + lines).joined(separator: "\r\n")
       + "\r\n\r\n" + body
@@ -162,7 +162,7 @@ struct HTTPShape: Sendable, CustomTestStringConvertible {
       code: "headers-too-large"),
   ]
 
-  /// What is right, if unusual.
+  /// Valid but unusual requests.
   static let taken = [
     ("400 parameters", head("GET /healthz?\((0..<400).map { "p\($0)" }.joined(separator: "&")) HTTP/1.1", host)),
     ("empty lines before the request", "\r\n\r\n" + get()), ("white space around values", get("X-A: \t b \t ")),

@@ -2,27 +2,27 @@ import Glibc
 import TestKit
 import Testing
 
-/// What a server makes of right and wrong shapes of HTTP, on the wire. `KEYWAY_TEST_TABLE=1` prints a table of them.
+/// A server's responses to valid and malformed requests, on the wire. `KEYWAY_TEST_TABLE=1` prints a table of them.
 @Suite("HTTP shapes")
 struct HTTPShapeTests {
-  /// How a connection ended.
+  /// The end of a connection.
   private enum End: String {
     case open, closed, reset
   }
 
-  /// A request that must not be read: it stands behind others.
+  /// A request that must not be read: it follows malformed ones.
   private static let smuggled =
     "PUT /v1/objects/Account/1/balance HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     + "Content-Length: 3\r\n\r\n666"
 
-  /// Everything that a server sends until it closes.
+  /// Sends a text, and returns everything that the server sends until it closes.
   private func answers(
     to text: String, pieces: Int? = nil, on server: ServerProcess
   ) throws -> (responses: [WireResponse], end: End) {
     let socket = try WireSocket(port: server.port)
     sendAtOnce(socket.descriptor)
     let bytes = Array(text.utf8)
-    // The server may have closed before it has all of it.
+    // The server may close before it has received everything.
     for start in stride(from: 0, to: bytes.count, by: pieces ?? bytes.count) {
       try? socket.send(Array(bytes[start..<min(bytes.count, start + (pieces ?? bytes.count))]))
     }
@@ -36,13 +36,13 @@ struct HTTPShapeTests {
     return (try Self.responses(received), end)
   }
 
-  /// Each piece is a segment of its own (Nagle's algorithm off).
+  /// Disables Nagle's algorithm, so that each piece is a segment of its own.
   private func sendAtOnce(_ descriptor: Int32) {
     var one: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  /// The responses that bytes are made of; each has a counted body.
+  /// Parses bytes into responses, each with a counted body.
   private static func responses(_ bytes: [UInt8]) throws -> [WireResponse] {
     var rest = bytes[...]
     var responses: [WireResponse] = []

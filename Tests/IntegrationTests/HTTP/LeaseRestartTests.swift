@@ -19,7 +19,7 @@ import Testing
     try server.client.must("PUT", "/v1/objects/Note/plain", body: #"{"text":"x"}"#)
     server.child.send(SIGKILL)
     #expect(try server.child.exitStatus() != 0)
-    // Its time passes while no server runs.
+    // Its lease expires while no server runs.
     let end = Date(timeIntervalSinceNow: 4.2)
     #expect(Deadline().awaits { Date() > end })
 
@@ -29,7 +29,7 @@ import Testing
     #expect(try Deadline().awaits { try !isThere("bound") })
     #expect(try isThere("plain"))
     #expect(try server.client.json("/v1/objects/Note/long")["@lifetime"].whole == 3600)
-    // Ends that a killed server has told are there after the next kill.
+    // Ends that a killed server has published are still there after the next kill.
     let cursor = try server.cursor
     server.child.send(SIGKILL)
     #expect(try server.child.exitStatus() != 0)

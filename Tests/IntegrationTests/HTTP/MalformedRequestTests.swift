@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Malformed requests")
 struct MalformedRequestTests {
-  /// What is sent, and what it is answered with.
+  /// A malformed request, and the expected response.
   struct Mistake: Sendable, CustomTestStringConvertible {
     let line: String
     var headers: [String] = []
@@ -12,12 +12,12 @@ struct MalformedRequestTests {
     let status: Int
     let code: String
     var answer: (name: String, value: String)?
-    /// The number of the operation that a transaction fails at.
+    /// The index of the operation at which a transaction fails; nil for none.
     var operation: Int?
 
     var testDescription: String { "\(line) \(headers.joined(separator: " ")) \(body.prefix(40))".prefix(110) + "" }
 
-    /// The bytes of the request; `Host` and `Content-Length` are put in where nothing is said of them.
+    /// The bytes of the request. `Host` and `Content-Length` are added if the headers do not have them.
     var bytes: [UInt8] {
       var lines = ["\(line) HTTP/1.1"] + headers
       if !headers.contains(where: { $0.lowercased().hasPrefix("host:") }) { lines.append("Host: 127.0.0.1") }
@@ -209,7 +209,7 @@ struct MalformedRequestTests {
     ("POST", "\(employees)?index=0", #"{"firstName":"a","lastName":"b","headName":"c"}"#, 422, "read-only-key"),
   ])
 
-  /// Transactions that fail in the end, or at their end, behind operations that are right.
+  /// Transactions that fail at the last operation, or at the end, after valid operations.
   static let transactions: [Mistake] = {
     let balance = #"{"op":"set","object":"Account/1","keyPath":"balance","value":7}"#
     let name = #"{"op":"set","object":"Person/7","keyPath":"lastName","value":"X"}"#
@@ -289,7 +289,7 @@ struct MalformedRequestTests {
     let server = try ServerProcess(settings: [
       "request.bodyBytes": "1024", "patch.operations": "7", "answer.objects": "1",
     ])
-    // The bodies need more room than those of the other mistakes are to have.
+    // The bodies need a higher limit than those of the other mistakes.
     let roomy = try ServerProcess()
     let others = Self.targets + Self.heads + Self.bindings
     let ours = Self.collectionQueries + Self.collections + Self.values + Self.patches + Self.streams

@@ -10,7 +10,7 @@ struct PortfolioTests {
 
   init() throws { server = try ServerProcess() }
 
-  /// A position as the test knows it.
+  /// A position, as the test expects it.
   private struct Position {
     var shares: Double
     var quote: String
@@ -20,7 +20,7 @@ struct PortfolioTests {
     Position(shares: 10, quote: "AAPL"), Position(shares: 25, quote: "MSFT"), Position(shares: 4, quote: "IBM"),
   ]
 
-  /// What the positions are worth: each product a double, as the expression has it, and their sum in decimal.
+  /// Returns the value of the positions: each product as a double, as in the expression, and their sum in decimal.
   private func value(_ positions: [Position], _ prices: [String: Double]) -> Double? {
     let total = positions.reduce(Decimal(0)) { sum, position in
       sum + (Decimal(string: "\(position.shares * (prices[position.quote] ?? .nan))") ?? .nan)
@@ -35,7 +35,7 @@ struct PortfolioTests {
     #expect(imported.status == 0, "\(imported.errors)")
   }
 
-  /// A stream of the portfolio's value that gives each change's old and new.
+  /// Reads the next change of the portfolio's value. Returns its old and new value.
   private func told(_ stream: WireStream) throws -> (old: Double?, new: Double?) {
     let changes = try stream.next().changes
     #expect(changes.count == 1 && changes[0]["kind"].text == "setting" && !changes[0].has("indexes"))
@@ -61,7 +61,7 @@ struct PortfolioTests {
     #expect(try server.client.json("/v1/objects/Portfolio/1/value").double == last)
   }
 
-  // With prices whose products with the shares are what they would be in decimal: 10 times 223.02, as doubles, is
+  // The prices are such that their products with the shares are the same in decimal: 10 times 223.02, as doubles, is
   // 2230.2000000000003.
   @Test("A price that is set moves the value by shares times difference, to the cent")
   func prices() throws {
@@ -79,7 +79,7 @@ struct PortfolioTests {
       let after = try #require(new.flatMap { Decimal(string: "\($0)") })
       #expect(after - before == shares * (try #require(Decimal(string: difference))), "\(symbol) \(price)")
     }
-    // A price that nobody holds moves nothing: the next event is of the next price.
+    // A price without a position changes nothing: the next event is that of the next price.
     try server.set("Quote/GOOG/price", "1")
     try server.set("Quote/IBM/price", "1")
     #expect(try stream.next().json["revision"].whole == server.revision)

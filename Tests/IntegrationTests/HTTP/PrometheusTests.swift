@@ -3,12 +3,12 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// What Prometheus and Grafana make of `/metrics`.
+/// `/metrics` as Prometheus and Grafana read it.
 @Suite("Prometheus")
 struct PrometheusTests {
   private static let dashboard = PackageFolder.root + "/Config/deploy/grafana-dashboard.json"
 
-  /// A page after everything was counted at least once.
+  /// Returns a page of metrics after everything was counted at least once.
   private func page() throws -> String {
     let folder = try ScratchDirectory()
     let server = try ServerProcess("--store", folder.file("store"), settings: ["streams.perAddress": "1"])

@@ -45,7 +45,7 @@ struct RequestFuzzTests {
     }
   }
 
-  /// The server is there, has its store, and answers.
+  /// Expects that the server runs, has its store, and responds.
   private func isWell(_ server: ServerProcess) throws {
     #expect(server.child.isRunning)
     #expect(try server.client.send("GET", "/healthz").text == "{\"status\":\"alive\"}\n")
@@ -74,7 +74,7 @@ struct RequestFuzzTests {
     #expect(try server.stop() == 0)
   }
 
-  /// An operation of a transaction, or of a JSON Patch, whose members are of the right sort more often than not.
+  /// Makes an operation of a transaction, or of a JSON Patch, most of whose members have the right type.
   private func operation(isPatch: Bool, _ generator: inout SplitMix64) -> Value {
     func one(_ texts: [String]) -> Value { .string(texts.randomElement(using: &generator) ?? "") }
     var object = JSONObject()

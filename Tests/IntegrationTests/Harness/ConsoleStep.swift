@@ -1,16 +1,16 @@
 import Foundation
 import TestKit
 
-/// A command of a page, and what the page says it prints.
+/// A command of a page, and its output on the page.
 ///
-/// A ```` ```console ```` block with a marker such as `<!-- tour -->` directly before it is one that a test runs. In
-/// it, a line that begins with `$ ` is a command, and the lines up to the next command are exactly what it prints,
-/// standard error included.
+/// A test runs each ```` ```console ```` block with a marker such as `<!-- tour -->` directly before it. In it, a line
+/// that begins with `$ ` is a command, and the lines up to the next command are exactly what it prints, standard error
+/// included.
 struct ConsoleStep {
   let command: String
   var output = ""
 
-  /// The steps of each block behind a marker, in their order.
+  /// Returns the steps of each block after a marker, in their order.
   static func blocks(of text: String, behind marker: String) -> [[ConsoleStep]] {
     var blocks: [[ConsoleStep]] = []
     var steps: [ConsoleStep] = []
@@ -35,8 +35,8 @@ struct ConsoleStep {
     return blocks
   }
 
-  /// What each of the commands prints, up to the first that does not end, in one session of bash in a folder of its own
-  /// where `Config` is the checkout's and `keyway` the built program.
+  /// Runs the commands in one session of bash, in a folder of its own where `Config` is the checkout's and `keyway` the
+  /// built program. Returns the output of each, up to the first that does not end.
   static func run(_ commands: [String], environment: [String: String] = [:]) throws -> [String] {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("keyway-tour-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -1,15 +1,15 @@
 import KeyValueModel
 import TestKit
 
-/// Random transactions on the airports of the example, each of them one that the server accepts.
+/// Random transactions on the airports of the example, all of which the server accepts.
 struct RandomAirports {
   private let client: WireClient
   private var random: SplitMix64
-  /// The objects that are there and that the transactions are about.
+  /// The existing objects that the transactions change.
   private(set) var references: [String]
   private var created = 0
 
-  /// Transactions on so many of the airports of some states that are there already.
+  /// Creates transactions on so many of the existing airports of some states.
   init(_ client: WireClient, states: [String], count: Int, seed: UInt64) throws {
     self.client = client
     random = SplitMix64(seed: seed)
@@ -72,7 +72,7 @@ struct RandomAirports {
     .object(["op": .string("set"), "object": .string(reference), "keyPath": .string(key), "value": value])
   }
 
-  // Few enough cities that many are equal, and a state that is so rare that its section comes and goes.
+  // So few cities that many are equal, and a state so rare that its section is inserted and removed.
   private mutating func city() -> Value {
     let cities = ["Austin", "austin", "Dallas", "El Paso", "Łódź", "東京"]
     let number = Int.random(in: 0..<20, using: &random)

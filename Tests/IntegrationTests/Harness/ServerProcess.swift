@@ -7,8 +7,8 @@ final class ServerProcess {
   let child: ChildProcess
   let port: UInt16
 
-  /// Serves the example from memory, unless `arguments` say otherwise. `addressSpaceKiB` bounds its address space, as
-  /// `ulimit -v` does.
+  /// Serves the example with a store in memory, unless `arguments` say otherwise. `addressSpaceKiB` limits its address
+  /// space, as `ulimit -v` does.
   init(
     _ arguments: String..., settings: [String: String] = [:], environment: [String: String] = [:],
     addressSpaceKiB: Int? = nil
@@ -36,13 +36,13 @@ final class ServerProcess {
     port = found
   }
 
-  /// The port of the line that says `url=http://127.0.0.1:PORT`.
+  /// Returns the port in the line with `url=http://127.0.0.1:PORT`.
   private static func port(in log: String) -> UInt16? {
     guard let match = log.firstMatch(of: /url=http:\/\/127\.0\.0\.1:([0-9]+)\s/) else { return nil }
     return UInt16(match.1)
   }
 
-  /// A client; as long as it or one of its streams is in use, so is the server.
+  /// A client of the server. The client and its streams retain the server.
   var client: WireClient { WireClient(port: port, keepingAlive: self) }
 
   var url: String { "http://127.0.0.1:\(port)" }
@@ -59,7 +59,7 @@ final class ServerProcess {
 
   var revision: Int { get throws { try status["revision"].whole ?? -1 } }
 
-  /// How many descriptors the process has open.
+  /// The number of open descriptors of the process.
   var descriptorCount: Int {
     (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(child.pid)/fd").count) ?? -1
   }
@@ -69,7 +69,7 @@ final class ServerProcess {
     try client.must("PUT", "/v1/objects/\(path)", body: json)
   }
 
-  /// Waits until nobody is connected to a stream.
+  /// Waits until no stream is open.
   func hasNoStreams() throws -> Bool {
     try Deadline().awaits {
       let status = try status
@@ -77,14 +77,14 @@ final class ServerProcess {
     }
   }
 
-  /// SIGTERM, and the exit status.
+  /// Sends SIGTERM, and returns the exit status.
   func stop() throws -> Int32 {
     child.send(SIGTERM)
     return try child.exitStatus()
   }
 }
 
-/// Starting programs in the checkout, without the settings that the environment of the tests has for `keyway`.
+/// Programs started in the checkout, without the environment's settings for `keyway`.
 extension ChildProcess {
   /// Starts a program; `environment` is added to that of this process.
   static func start(
@@ -120,23 +120,23 @@ extension ChildProcess {
   }
 }
 
-/// Where things are: the checkout, and what was built of it.
+/// The paths of the checkout and of the built programs.
 enum PackageFolder {
   /// The root of the checkout.
   static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path
 
-  /// The program under test, which lies beside the test bundle that is running.
+  /// The program under test, beside the running test bundle.
   static let keyway = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
     .appendingPathComponent("keyway").path
 
-  /// The program that measures it and kills it, beside both.
+  /// The benchmark program, beside both.
   static let keywayBench = keyway + "-bench"
 
   /// The Python of the tests: see the README's test command.
   static let python = root + "/.build/python/bin/python"
 
-  /// One of the scripts beside these tests.
+  /// Returns the path of a script beside these tests.
   static func script(_ name: String) -> String { root + "/Tests/IntegrationTests/Scripts/" + name }
 
   static let schema = root + "/Config/example/schema.yaml"

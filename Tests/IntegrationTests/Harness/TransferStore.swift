@@ -2,7 +2,7 @@ import Foundation
 import KeyValueModel
 import TestKit
 
-/// A folder with a store of accounts between which money goes to and fro, so that the sum of all balances is always the
+/// A folder with a store of accounts between which money is transferred, so that the sum of all balances stays the
 /// same.
 final class TransferStore {
   static let accounts = 8
@@ -30,7 +30,7 @@ final class TransferStore {
 
   func bytes(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: file(name))) }
 
-  /// Names in a folder that begin in some way.
+  /// Returns the names in a folder with a prefix.
   func names(_ prefix: String, in directory: String) throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: file(directory)).filter { $0.hasPrefix(prefix) }.sorted()
   }
@@ -52,7 +52,7 @@ final class TransferStore {
     return try ServerProcess("--store", file(store), "--schema", file(schema), settings: all)
   }
 
-  /// `keyway store …` on a store of the folder, to its end.
+  /// Runs `keyway store …` on a store of the folder to its end.
   func keyway(_ arguments: String..., store: String = "store") throws -> (
     status: Int32, output: String, errors: String
   ) {
@@ -61,7 +61,7 @@ final class TransferStore {
 
   // MARK: Transfers
 
-  /// Makes the accounts, in one transaction.
+  /// Creates the accounts in one transaction.
   static func fill(_ server: ServerProcess) throws {
     let operations = (1...accounts).map { number in
       Value.object([
@@ -72,7 +72,7 @@ final class TransferStore {
     try commit(operations, server)
   }
 
-  /// Moves an amount, and keeps what the balances are then.
+  /// Transfers an amount, and updates `balances`. Returns the revision.
   static func transfer(
     _ server: ServerProcess, _ balances: inout [Int], from: Int, to: Int, _ amount: Int
   ) throws -> Int {
@@ -93,7 +93,7 @@ final class TransferStore {
     return try server.client.must("POST", "/v1/transactions", body: body).json["revision"].whole ?? -1
   }
 
-  /// The balances as a server has them.
+  /// Returns the balances of a server.
   static func balances(_ server: ServerProcess) throws -> [Int] {
     try server.client.json("/v1/objects/Account?limit=100")["objects"].items
       .sorted { ($0["@ref"].text ?? "") < ($1["@ref"].text ?? "") }.map { $0["balance"].whole ?? .min }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Without descriptors")
 struct DescriptorTests {
-  /// A server that may have so many descriptors.
+  /// Starts a server that may have so many descriptors.
   private func server(descriptors: Int, port: UInt16) throws -> ChildProcess {
     let command =
       "ulimit -n \(descriptors) && exec '\(PackageFolder.keyway)' serve --store memory --port \(port)"
@@ -20,7 +20,7 @@ struct DescriptorTests {
     (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(child.pid)/fd").count) ?? -1
   }
 
-  /// Whether the server has closed a connection on which it owes nothing.
+  /// Returns true if the server has closed a connection without a pending request.
   private func hasEnded(_ socket: WireSocket) -> Bool {
     var entry = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
     return poll(&entry, 1, 0) > 0
@@ -42,7 +42,7 @@ struct DescriptorTests {
         try connection.must(ready)
         served.append(connection)
       } catch {
-        // Neither left alone with its request, nor answered with half an answer.
+        // The request is neither left waiting, nor answered with a partial response.
         #expect(error.reason == .connectionClosed || error.reason == .connectionReset)
         closedCount += 1
       }
@@ -70,7 +70,7 @@ struct DescriptorTests {
     #expect(streams.count >= 2)
     var idle: [WireSocket] = []
     for _ in 0..<10 { idle.append(try WireSocket(port: port)) }
-    // They may say nothing for an hour: what is closed is closed for want of a descriptor.
+    // They may be idle for an hour: a closed one was closed for lack of a descriptor.
     #expect(Deadline().awaits { idle.contains(where: hasEnded) })
     streams.removeAll()
     idle.removeAll()

@@ -32,7 +32,7 @@ struct FullStoreTests {
     return try #require(pages) * Int(sysconf(Int32(_SC_PAGESIZE)))
   }
 
-  /// A body of a hundred kilobytes of JSON and more; some take many times as much memory.
+  /// Returns a body of more than a hundred kilobytes of JSON; some take many times as much memory.
   private static func body(_ number: Int) -> String {
     switch number % 3 {
     case 0: "{\"text\":\"\(String(repeating: "x", count: 900_000))\"}"
@@ -44,7 +44,7 @@ struct FullStoreTests {
   /// A megabyte of JSON, which takes eight times as much memory.
   private static let nested = "{\"data\":[\(Array(repeating: "[]", count: 333_000).joined(separator: ","))]}"
 
-  /// Puts objects until one is refused; gives how many were taken.
+  /// Puts objects until one is refused. Returns the number of accepted ones.
   private static func fill(
     _ server: ServerProcess, memoryBytes: Int = Self.memoryBytes, _ body: (Int) -> String = Self.body
   ) throws -> Int {
@@ -82,14 +82,14 @@ struct FullStoreTests {
     _ = try server.child.exitStatus()
 
     server = try self.server()
-    // An array has the room that the allocator gave it, which differs by little from one time to the next.
+    // An array has the capacity that the allocator gave it, which varies slightly.
     let again = try #require(try server.status["memory"]["objects"].whole)
     #expect(abs(again - objects) < objects / 100)
     #expect(try Self.residentBytes(server) < Self.memoryBytes / 5 * 6)
     #expect(try server.client.send("GET", "/v1/objects/Item/note/text").text == "\"b\"\n")
     #expect(try server.stop() == 0)
 
-    // With less memory than it has objects it starts all the same, and can be made smaller.
+    // With less memory than its objects need it still starts, and objects can be deleted.
     server = try self.server(memoryBytes: Self.memoryBytes / 4)
     #expect(try server.client.send("PUT", "/v1/objects/Item/small", body: "{}").status == 503)
     try server.set("Item/note/text", #""c""#)
@@ -111,7 +111,7 @@ struct FullStoreTests {
     _ = try server.child.exitStatus(within: 20)
     server = try self.server(memoryBytes: memoryBytes, addressSpaceKiB: addressSpaceKiB)
     #expect(try server.status["objects"].whole == count)
-    // An array may have less room than it had, so that one or two more fit.
+    // An array may have less capacity than before, so that one or two more fit.
     let problems = try (0..<3).map {
       try server.client.send("PUT", "/v1/objects/Item/more-\($0)", body: Self.nested).problem
     }

@@ -4,7 +4,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// The running program, and one address that makes it hold memory while another is served.
+/// The running program, and one address that makes it use memory while another is served.
 @Suite("A client that makes the server hold memory")
 struct MemoryFloodTests {
   private static let share = 24 << 20
@@ -16,7 +16,7 @@ struct MemoryFloodTests {
       addressSpaceKiB: addressSpaceKiB)
   }
 
-  /// What curl says of a request from another address of this machine: the status.
+  /// Returns the status of a request that curl sends from another address of this machine.
   private static func status(_ server: ServerProcess, _ target: String, _ arguments: String...) throws -> String {
     let curl = try ChildProcess.start(
       "/usr/bin/curl",

@@ -44,7 +44,7 @@ struct VanishedClientTests {
         if index % 3 == 0 { stream.socket.reset() } else { stream.socket.close() }
       }
       #expect(try server.hasNoStreams())
-      // What the first round leaves is what the server keeps for itself.
+      // The descriptors left after the first round are the server's own.
       if round == 0 {
         var smallest = Int.max
         _ = Deadline(seconds: 1).awaits {
@@ -75,7 +75,7 @@ struct VanishedClientTests {
     #expect(try server.client.send("GET", "/healthz").status == 200)
   }
 
-  /// Sends bytes one by one, with a pause behind each, until the server has had enough.
+  /// Sends bytes one by one, with a pause after each, until the server closes the connection.
   private func drips(_ text: String, from start: Int, to server: ServerProcess) throws -> Bool {
     let socket = try WireSocket(port: server.port)
     let bytes = Array(text.utf8)
@@ -85,7 +85,7 @@ struct VanishedClientTests {
         try socket.send([byte])
         let answer = try socket.receive(before: Deadline(seconds: 0.2))
         if answer.isEmpty { return true }
-        // A server may say 408 before it closes.
+        // A server may answer 408 before it closes.
         #expect(String(decoding: answer, as: UTF8.self).hasPrefix("HTTP/1.1 408"))
         return true
       } catch {

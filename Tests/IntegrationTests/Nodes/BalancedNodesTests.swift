@@ -3,9 +3,9 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// Nodes behind a proxy that gives each request to the next of them.
+/// Nodes behind a proxy that distributes requests in rotation.
 @Suite("Nodes behind nginx", .timeLimit(.minutes(60))) struct BalancedNodesTests {
-  /// A leader and two followers behind nginx, which passes what a dead node does not take on to the next.
+  /// A leader and two followers behind nginx, which sends a request to the next node if one is dead.
   private struct Group {
     let directory: ScratchDirectory
     let nodes: [NodeProcess]
@@ -26,7 +26,7 @@ import Testing
       (directory, nodes, self.proxy) = (folder, [leader, near, far], proxy)
     }
 
-    /// Opens a stream through nginx; gives the index of the node that it came to, too.
+    /// Opens a stream through nginx. Returns it with the index of its node.
     func reader(_ target: String) throws -> (node: Int, reader: ResumingReader) {
       let before = try streams()
       let reader = try ResumingReader(target, through: proxy)
@@ -38,8 +38,8 @@ import Testing
 
     private func streams() throws -> [Int] { try nodes.map { try $0.status["streams"].whole ?? -1 } }
 
-    /// Sets the balance through nginx, and reads it through nginx from a state with that. Both have to succeed, and
-    /// what was read to be what was set.
+    /// Sets the balance through nginx, and reads it through nginx with the cursor of the write. Expects that both
+    /// succeed, and that the value is the one that was set.
     func write(_ value: Int) throws {
       let operation = #"{"op":"set","object":"Account/1","keyPath":"balance","value":\#(value)}"#
       let written = try proxy.curl("/v1/transactions", "--json", #"{"operations":[\#(operation)]}"#)
@@ -59,7 +59,7 @@ import Testing
   func death() throws {
     let group = try Group()
     let readers = try (0..<6).map { _ in try group.reader("/v1/objects/Account/1/balance") }
-    // Each has some of them.
+    // Each node has some of the readers.
     #expect(Set(readers.map(\.node)) == [0, 1, 2])
     for value in 1...8 { try group.write(value) }
     for (_, reader) in readers { #expect(try reader.values(until: 9).count == 9) }

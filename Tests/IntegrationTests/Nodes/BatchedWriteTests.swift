@@ -4,7 +4,7 @@ import Support
 import TestKit
 import Testing
 
-/// Writes at a follower that come together, and so go to its leader together.
+/// Concurrent writes at a follower, which forwards them together to its leader.
 @Suite("Writes that are passed on in batches", .timeLimit(.minutes(60))) struct BatchedWriteTests {
   private struct Pair {
     let leader: NodeProcess
@@ -16,7 +16,7 @@ import Testing
       guard follower.awaitReady() else { throw LoopbackError("the follower is not ready") }
     }
 
-    /// The texts of all notes that begin with a word.
+    /// Returns the texts of all notes that begin with a word.
     func notes(_ word: String) throws -> [String] {
       var texts: [String] = []
       var target: String? = "/v1/objects/Note?limit=1000"
@@ -28,7 +28,7 @@ import Testing
       return texts.filter { $0.hasPrefix(word) }
     }
 
-    /// How many batches the leader has answered.
+    /// The number of batches that the leader has answered.
     var batches: Int {
       get throws {
         let lines = try leader.client.send("GET", "/metrics").text.split(separator: "\n")
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  /// Clients that each make one note after the other.
+  /// Clients that each create one note after the other.
   private final class Writers: Sendable {
     let statuses = Locked<[String: Int]>([:])
     private let isOver = Locked(false)
@@ -90,7 +90,7 @@ import Testing
     let notes = try pair.notes("killed ")
     #expect(Set(notes).count == notes.count, "no write is done twice")
     #expect(writers.done.subtracting(notes) == [], "no acknowledged write is lost")
-    // The others were not told that anything else had happened.
+    // The other writes got no other status.
     #expect(writers.statuses.withLock { $0.values.allSatisfy { $0 == 201 || $0 == 503 } })
     #expect(Set(notes).subtracting(writers.statuses.withLock { Set($0.keys) }) == [])
     try pair.follower.stop()

@@ -3,7 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// Servers that would serve to everyone what another one, or a schema, protects.
+/// Servers without keys that would serve data that another server, or a schema, protects.
 @Suite("Followers without keys", .timeLimit(.minutes(60))) struct FollowerAccessTests {
   private let directory: ScratchDirectory
   private let keys: [String: String]
@@ -18,7 +18,7 @@ import Testing
     keys = ["access.keys": file, "nodes.tokenFile": try directory.write(token.output, to: "token")]
   }
 
-  /// Starts a follower that must not come up, and gives its exit status and what it said.
+  /// Starts a follower that must not come up. Returns its exit status and its errors.
   private func refused(_ leader: NodeProcess, store: String) throws -> (status: Int32, errors: String) {
     let port = try NodePorts.take()
     let result = try ChildProcess.keyway(
@@ -56,7 +56,7 @@ import Testing
     #expect(try refused(leader, store: follower.directory).errors.contains("authenticates its clients"))
     try leader.stop()
     #expect(try refused(leader, store: follower.directory).errors.contains("authenticates its clients"))
-    // With the keys it goes on, and asks who its clients are.
+    // With the keys it continues, and authenticates its clients.
     try leader.start()
     try follower.start(keys.mapValues { $0 })
     #expect(follower.awaitReady())

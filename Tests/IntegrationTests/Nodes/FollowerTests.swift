@@ -13,7 +13,7 @@ import Testing
     "/v1/objects/Department/1?options=new,initial",
   ]
 
-  /// A transaction that every stream of `streams` is told of.
+  /// Returns a transaction that sends an event to every stream of `streams`.
   private static func farewell(_ number: Int) -> String {
     """
     {"operations":[{"op":"set","object":"Account/1","keyPath":"balance","value":\(1_000 + number)},\
@@ -25,12 +25,12 @@ import Testing
     response["Keyway-Cursor"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1
   }
 
-  /// What a stream tells up to an event with an id.
+  /// Returns the events of a stream up to the one with an id.
   private static func told(_ stream: WireStream, upTo id: String) throws -> [String] {
     try stream.events { $0.id == id }.map(\.withoutRetry.text)
   }
 
-  /// Everything that can be read, with the tags, as one text.
+  /// Returns everything that can be read, with the tags, as one text.
   private static func portrait(_ node: NodeProcess) throws -> String {
     var text = ""
     for target in ["/v1/objects", "/v1/objects/Employee?sort=-salary", "/v1/journal", "/v1/objects/Account/1"] {
@@ -58,7 +58,7 @@ import Testing
       #expect(revision >= newest, "seed \(seed): \(response.status) is of \(revision), after \(newest)")
       if response.isSuccess { accepted += 1 }
       newest = max(newest, revision)
-      // A reader on any node sees no less than what was answered on another.
+      // A reader on any node sees at least the state that another node answered with.
       let reader = nodes[writes.number(below: 3)].client
       let cursor = "\(try leader.epoch)-\(newest)"
       let read = try reader.send("GET", "/v1/objects/Account/1", ["Keyway-Cursor": cursor])
@@ -103,7 +103,7 @@ import Testing
       moving += try Self.told(stream, upTo: id ?? "")
       switch round {
       case 1, 4:
-        // It misses what is written while it is dead.
+        // It misses the writes while it is dead.
         try nodes[0].kill()
         for _ in 0..<20 { _ = try leader.client.send(writes.next()) }
         try nodes[0].start()
@@ -142,7 +142,7 @@ import Testing
       #expect(try client.send("GET", target).problem == "store-unavailable", "\(target)")
     }
     try leader.start()
-    // The port is bound anew.
+    // The port is bound again.
     #expect(Deadline().awaits { (try? client.send("GET", "/readyz"))?.status == 200 })
     #expect(try client.send("GET", "/v1/objects/Account/w").status == 200)
     follower.send(SIGTERM)
@@ -169,7 +169,8 @@ import Testing
         _ = try? WireClient(port: port).send("PUT", "/v1/objects/Account/1/balance", body: "\(value)")
       }
     }
-    // The leader would keep 40 revisions, which last for less time than a copy takes: it keeps more for who joins.
+    // The leader would retain 40 revisions, which last for less time than a copy takes: it retains more for a joining
+    // node.
     let before = try leader.revision
     let follower = try NodeProcess("b", in: directory, following: leader.url, settings: limits)
     #expect(follower.awaitReady())
@@ -181,10 +182,11 @@ import Testing
     #expect(follower.awaitRevision(revision))
     #expect(try Self.objects(follower) == Self.objects(leader))
     #expect(try follower.status["oldest"] == leader.status["oldest"])
-    // One without a disk joins alike, and can be followed itself after it has forgotten its first records.
+    // A follower without a disk joins in the same way, and can be followed itself after it has dropped its first
+    // records.
     let inMemory = limits.merging(["store": "memory"]) { $1 }
     let volatile = try NodeProcess("m", in: directory, following: leader.url, settings: inMemory)
-    // While it sleeps, the leader forgets what comes next.
+    // While it is stopped, the leader drops the records that it needs next.
     try follower.stop()
     let slept = try base()
     try write(300)
@@ -262,7 +264,7 @@ import Testing
     let made = try follower.client.send("PUT", target, ["Keyway-Lifetime": "1"], body: #"{"text":"soon gone"}"#)
     #expect(made.status == 201)
     #expect(try Deadline().awaits { try follower.client.send("GET", target).status == 404 })
-    // The restart of a follower ends nothing by itself either.
+    // The restart of a follower ends no session by itself either.
     let revision = Self.revision(made) + 1
     try follower.stop()
     try follower.start()
@@ -295,7 +297,7 @@ import Testing
       #expect(again["Idempotency-Replayed"] == "true")
     }
     #expect(try follower.revision == leader.revision)
-    // A condition is asked where the writes are taken.
+    // A condition is evaluated on the node that carries out the writes.
     let tag = try #require(follower.client.send("GET", "/v1/objects/Account/1/balance")["ETag"])
     try leader.client.must("PUT", "/v1/objects/Account/1/balance", body: "77")
     let stale = try follower.client.send("PUT", "/v1/objects/Account/1/balance", ["If-Match": tag], body: "78")

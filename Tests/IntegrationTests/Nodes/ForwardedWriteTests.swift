@@ -4,7 +4,7 @@ import Support
 import TestKit
 import Testing
 
-/// Writes that a follower passes on, where the connection to its leader breaks in the midst of one.
+/// Writes that a follower forwards, while the connection to its leader breaks in the middle of one.
 @Suite("Forwarded writes", .timeLimit(.minutes(60))) struct ForwardedWriteTests {
   private struct Pair {
     let leader: NodeProcess
@@ -18,7 +18,7 @@ import Testing
       guard follower.awaitReady() else { throw LoopbackError("the follower is not ready") }
     }
 
-    /// The texts of all notes.
+    /// Returns the texts of all notes.
     func notes() throws -> [String] {
       let fetched = try follower.client.json("/v1/objects/Note?limit=1000")
       return (fetched["objects"].elements ?? []).compactMap { $0["text"].text }.sorted()
@@ -42,7 +42,7 @@ import Testing
     }
     #expect(try pair.notes() == expected.sorted())
     #expect(try pair.leader.revision == before + 4 && pair.follower.revision == before + 4)
-    // Nor is a condition asked for a second time that the write itself has made false.
+    // Nor is a condition evaluated again that the write itself has made false.
     let target = "/v1/objects/Account/1/balance"
     let tag = try #require(pair.follower.client.send("GET", target)["ETag"])
     pair.link.lose(.answer, of: "balance")
@@ -56,7 +56,7 @@ import Testing
     let pair = try Pair(directory)
     let expected = try (pair.notes() + ["survives"]).sorted()
     let (lost, restarted) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
-    // The follower hears of the loss when the leader is back.
+    // The follower notices the loss when the leader is back.
     pair.link.lose(.answer, of: "survives") {
       lost.signal()
       restarted.wait()

@@ -5,10 +5,10 @@ import Testing
 
 /// Objects that last with a stream of one node, written at others.
 @Suite("Leases of streams at other nodes", .timeLimit(.minutes(60))) struct LeasesOfNodesTests {
-  /// Short, so that what is gone is gone soon.
+  /// A short time, so that streams that are gone soon end.
   private static let settings = ["streams.resumeSeconds": "2"]
 
-  /// A stream, and what a write says for an object to last with it.
+  /// A stream, with the header of a write whose object lasts with it.
   private struct Bond {
     let stream: WireStream
     let name: String
@@ -19,7 +19,7 @@ import Testing
       name = try #require(try stream.next().json["stream"].text)
     }
 
-    /// Waits until a write at a node can name it, and has made an object by that.
+    /// Waits until a write at a node can name the stream. The write creates an object.
     func awaitNamed(by client: WireClient, _ object: String) -> Bool {
       Deadline().awaits {
         (try? client.send("PUT", "/v1/objects/\(object)", header, body: "{}"))?.isSuccess == true
@@ -66,7 +66,7 @@ import Testing
         #expect(made.status == 201 && made.json["@lifetime"].text == "stream", "\(maker) \(writer): \(made.text)")
         let patched = try client.send("PATCH", "/v1/objects/Note/\(maker)-\(writer)", bond.header, body: "{}")
         #expect(patched.status == 200, "\(patched.text)")
-        // Of the right form, and no stream's.
+        // A name in the right form that no stream has.
         let strange = String(bond.name.dropLast()) + (bond.name.hasSuffix("0") ? "1" : "0")
         let refused = try client.send(
           "PUT", "/v1/objects/Note/strange", ["Keyway-Lifetime": "stream=\(strange)"], body: "{}")
@@ -87,7 +87,7 @@ import Testing
     }
     #expect(lasting.awaitNamed(by: leader.client, "Note/lasting"))
     for (maker, bond) in bonds.enumerated() {
-      // By a deletion, at any node, or by its connection.
+      // Ends the stream by a deletion at any node, or with its connection.
       if maker % 2 == 0 {
         try clients[(maker + 1) % 4].must("DELETE", "/v1/streams/\(bond.name)")
       } else {
@@ -120,7 +120,7 @@ import Testing
     for node in followers { #expect(node.awaitReady()) }
     let bonds = try followers.map { try Bond($0.client) }
     for (index, bond) in bonds.enumerated() { #expect(bond.awaitNamed(by: leader.client, "Note/\(index)")) }
-    // Nothing is deleted at a follower by itself, also when a stream is deleted there.
+    // A follower deletes nothing by itself, even when a stream is deleted there.
     let own = try Bond(leader.client)
     #expect(own.awaitNamed(by: followers[2].client, "Note/own"))
     #expect(try followers[2].awaitRevision(leader.revision))
@@ -162,10 +162,10 @@ import Testing
     try leader.kill()
     try second.kill()
     try leader.start()
-    // When these are gone, so is the time in which the others had to come back.
+    // When these are gone, the time in which the others had to come back has passed too.
     #expect(Self.isGone("Note/1", at: [leader.client, first.client]) && Self.isGone("Note/own", at: [first.client]))
     for index in [0, 2, 3] { #expect(try Self.isThere("Note/\(index)", at: first.client)) }
-    // At once, by a follower that came back with the leader.
+    // At once, for a stream of a follower that reconnected to the leader.
     #expect(bonds[0].awaitNamed(by: leader.client, "Note/later"))
     for follower in [first, followers[2], followers[3]] { #expect(try follower.awaitRevision(leader.revision)) }
     try leader.stop()
@@ -173,7 +173,7 @@ import Testing
     try first.stop()
     let promoted = try ChildProcess.keyway("store", "promote", "--keep-epoch", "--store", first.directory)
     try #require(promoted.status == 0, "\(promoted.errors)")
-    // Where the others look for it.
+    // On the port at which the others expect it.
     try first.start(["nodes.follow": nil, "port": "\(leader.port)"])
     let promotedClient = WireClient(port: leader.port, keepingAlive: first)
     let rest = [promotedClient, followers[2].client]
@@ -219,7 +219,7 @@ import Testing
         #expect(try put("\(index)", bob, at: node).problem == "invalid-value")
         #expect(try put("\(index)", [:], at: node).status == 422)
       }
-      // The nodes tell each other with their own tokens.
+      // The nodes notify each other with their own tokens.
       try leader.client.must("DELETE", "/v1/streams/\(bond.name)", alice)
       for index in 0..<3 {
         #expect(

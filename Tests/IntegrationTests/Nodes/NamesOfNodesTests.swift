@@ -12,7 +12,7 @@ import Testing
     return (stream, try #require(try stream.next().json["url"].text))
   }
 
-  /// Waits until a name of each node is good at each other one.
+  /// Waits until a name of each node is valid at each other one.
   private static func awaitKnown(_ clients: [WireClient]) throws {
     for maker in clients {
       let (stream, url) = try open(maker)
@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  /// What every node has to do with what another one made.
+  /// Checks that every node serves the streams and pages of the others.
   private static func check(_ clients: [WireClient]) throws {
     try awaitKnown(clients)
     for (index, maker) in clients.enumerated() {
@@ -41,7 +41,7 @@ import Testing
       var cursor = try #require(maker.send("GET", url)["Keyway-Cursor"])
       stream.socket.close()
       for (step, other) in (clients + clients).enumerated() {
-        // The connection is lost; events come meanwhile; the stream goes on at another node.
+        // The connection is lost, events come meanwhile, and the stream is resumed at another node.
         try other.must("PUT", "/v1/objects/Account/1/balance", body: "\(10_000 * index + 100 * step + 1)")
         let again = try other.stream(url, ["Last-Event-ID": cursor])
         #expect(try again.next().name == "open")
@@ -103,7 +103,7 @@ import Testing
     let (stream, url) = try Self.open(peers[0])
     let name = try #require(url.split(separator: "/").last)
     let lease = ["Keyway-Lifetime": "stream=\(name)"]
-    // An object that lasts with a stream is written at any peer, and goes with the stream.
+    // An object that lasts with a stream can be written at any peer, and ends with the stream.
     for index in 0..<3 {
       let made = try peers[index].send("PUT", "/v1/objects/Note/lasting\(index)", lease, body: #"{"text":"with it"}"#)
       #expect(made.status == 201)
@@ -111,7 +111,7 @@ import Testing
     let once = lease.merging(["Idempotency-Key": "one"]) { $1 }
     let created = try (0..<3).map { try peers[$0].send("POST", "/v1/objects/Note", once, body: #"{"text":"one"}"#) }
     #expect(created.allSatisfy { $0.status == 201 && $0["Location"] == created[0]["Location"] })
-    // So is one that is made in a transaction, and what is only a text names no stream.
+    // So can one in a transaction; a value that is only text does not name a stream.
     func transaction(_ index: Int, _ name: Substring) throws -> WireResponse {
       let value = #"{"text":"stream=\#(name)"}"#
       let operation =

@@ -5,14 +5,14 @@ import TestKit
 /// The ports of the nodes of these tests. They are known before the nodes are started, since every node lists the
 /// addresses of the others.
 enum NodePorts {
-  /// Below those that the kernel gives to others.
+  /// Below the ports that the kernel assigns.
   private static let range: Range<UInt16> = {
     let first = UInt16.random(in: 20_000..<32_000)
     return first..<(first + 100)
   }()
   private static let next = Locked(range.lowerBound)
 
-  /// The addresses of all, as `nodes.urls` lists them.
+  /// The addresses of all, in the form of `nodes.urls`.
   static let urls = range.map { "http://127.0.0.1:\($0)" }.joined(separator: ",")
 
   /// Returns the next port that nothing listens on.

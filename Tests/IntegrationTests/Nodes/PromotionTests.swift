@@ -3,7 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// What becomes of followers when their leader changes.
+/// The fate of followers when their leader changes.
 @Suite("Promotion", .timeLimit(.minutes(60))) struct PromotionTests {
   @Test("A promoted follower takes writes under a new epoch, knows the keys of before, and others begin anew with it")
   func promotion() throws {
@@ -20,7 +20,7 @@ import Testing
     let id = try #require(try stream.next().id)
     try leader.kill()
     try second.stop()
-    // Nothing but a promotion makes it take writes.
+    // Only a promotion makes it take writes.
     let refused = try ChildProcess.keyway("serve", "--port", "0", "--store", second.directory)
     #expect(refused.status != 0 && refused.errors.contains("follows \(leader.url)"), "\(refused.errors)")
     let promoted = try ChildProcess.keyway("store", "promote", "--store", second.directory)
@@ -35,7 +35,7 @@ import Testing
     let again = try second.client.send(request)
     #expect(again["Idempotency-Replayed"] == "true" && again["Location"] == first["Location"])
     #expect(try second.client.send("PUT", "/v1/objects/Account/1/balance", body: "9").status == 200)
-    // The one that followed it begins anew by itself, and its streams are told so.
+    // Its own follower begins with a new copy by itself, and its streams get a reset.
     #expect(Deadline().awaits { (try? third.epoch) == next })
     #expect(third.awaitReady())
     #expect(try stream.rest().last?.name == "bye")
@@ -44,7 +44,7 @@ import Testing
     #expect(reset.name == "reset" && reset.json["reason"].text == "epoch")
     #expect(try third.client.send("PUT", "/v1/objects/Account/1/balance", body: "10").text == "10\n")
     #expect(try second.client.send("GET", "/v1/objects/Account/1/balance").text == "10\n")
-    // The old one has another history now, and what it has is not thrown away by mistake.
+    // The old leader has another history now, and its data is not discarded by mistake.
     let old = try ChildProcess.keyway(
       "serve", "--port", "0", "--store", leader.directory, "--follow", second.url)
     #expect(old.status != 0 && old.errors.contains("does not follow a node"), "\(old.errors)")
@@ -125,7 +125,7 @@ import Testing
       "PUT", "/v1/access/revocations/alice", ["Authorization": "Bearer \(admin)", "Content-Type": "application/json"],
       body: #"{"before":"2100-01-01T00:00:00Z"}"#)
     #expect(revoked.status == 201, "\(revoked.text)")
-    // Where it was put, it counts with the answer.
+    // A revocation applies at once on the node that received it, and on the leader.
     for node in [follower, leader] {
       #expect(try node.client.send("GET", "/v1/objects/Thing/1", ["Authorization": "Bearer \(alice)"]).status == 401)
     }

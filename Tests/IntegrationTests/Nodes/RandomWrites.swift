@@ -2,16 +2,16 @@ import Foundation
 import KeyValueModel
 import TestKit
 
-/// Writes to the example's objects, made from randomness: sets, new and deleted objects, transactions and refusals.
+/// Random writes to the example's objects: sets, new and deleted objects, transactions and refusals.
 struct RandomWrites {
   private var random: SplitMix64
 
   init(seed: UInt64) { random = SplitMix64(seed: seed) }
 
-  /// A number below another.
+  /// Returns a random number below another.
   mutating func number(below limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
 
-  /// The next request. Some are refused.
+  /// Makes the next request. Some are refused.
   mutating func next() -> WireRequest {
     let value = number(below: 500)
     let employee = "Employee/\(1 + number(below: 6))"

@@ -3,7 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// Nodes that reach one another through a proxy that ends TLS.
+/// Nodes that reach one another through a proxy that terminates TLS.
 @Suite("Nodes behind TLS", .timeLimit(.minutes(60))) struct SecureNodesTests {
   private static let cells = #"{"cells":{"one":{"object":"Account/1","keyPaths":["balance"],"options":["old","new"]}}}"#
   private static let balance = "/v1/objects/Account/1/balance"

@@ -4,7 +4,7 @@ import Testing
 
 /// Sessions that are begun, used and ended at several nodes, with the built program.
 @Suite("Sessions of several nodes", .timeLimit(.minutes(60))) struct SessionsOfNodesTests {
-  /// Keys, the token of an admin, and the settings of nodes that show one another the token of a node.
+  /// Keys, the token of an admin, and the settings of nodes that authenticate to each other with the token of a node.
   private struct Keys {
     let token: String
     let settings: [String: String]
@@ -37,10 +37,10 @@ import Testing
       #expect(begun.status == 204, "\(begun.text)")
       let cookie = ["Cookie": String(try #require(begun["Set-Cookie"]?.split(separator: ";").first))]
       let beginning = try #require(begun["Keyway-Cursor"])
-      // The node that was not asked has it with the state that the answer names, or once it has come there.
+      // The other node has the session at the state that the response names, or once it has reached it.
       #expect(try status(cookie, at: first) == 200)
       #expect(try status(cookie, at: ending, from: beginning) == 200)
-      // A write of the session goes the way of every other.
+      // A write of the session is forwarded like any other.
       let note = ["Keyway-Cursor": beginning].merging(cookie) { $1 }
       for client in [one, other] { try client.must("PUT", "/v1/objects/Note/1", note, body: "{}") }
       let stream = try first.stream("/v1/streams", cookie)
@@ -117,7 +117,7 @@ import Testing
     #expect(status(other, "/v1/entities", keys.admin) == 200)
     try leader.start()
     #expect(Deadline().awaits { status(cut, "/v1/entities", keys.admin) == 200 })
-    // The stream has stayed, and goes on.
+    // The stream still exists, and continues.
     try leader.client.must("PUT", "/v1/objects/Note/1", keys.admin, body: "{}")
     #expect(try cut.client.send("GET", "/v1/streams", keys.admin).json["streams"].items.count == 1)
     withExtendedLifetime(stream) {}

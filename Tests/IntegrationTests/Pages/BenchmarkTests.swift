@@ -7,7 +7,7 @@ import Testing
 struct BenchmarkTests {
   // MARK: durable
 
-  /// A directory of the test's own, gone with what `body` left in it.
+  /// Runs `body` in a directory of the test's own, and expects that it leaves nothing there.
   private func inDirectory(_ body: (_ path: String) throws -> Void) throws {
     let directory = try ScratchDirectory()
     try body(directory.path)
@@ -149,7 +149,7 @@ struct BenchmarkTests {
     let figures = try Value(json: bench.output)
     #expect(figures["faulty"].whole == 0)
     #expect(figures["closed"].whole == 0)
-    // Subscribers of objects have 50 of the 200; those of queries have them all.
+    // Subscribers of objects get 50 of the 200; those of queries get all.
     let observed = figures["observed"]
     if watch == "queries" { #expect(observed["deliveries"].whole ?? 0 > 0) }
     #expect((observed["deliveries"].whole ?? 0) <= (observed["commits"].whole ?? 0))

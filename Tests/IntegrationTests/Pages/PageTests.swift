@@ -2,10 +2,10 @@ import Foundation
 import TestKit
 import Testing
 
-/// Runs the commands that pages show, and compares what they print. A comment before a block of a page says that it is
-/// run: `<!-- operating -->`, for example.
+/// Runs the commands that pages show, and compares their output. A comment such as `<!-- operating -->` before a block
+/// of a page marks it to be run.
 @Suite("The commands of the pages") struct PageTests {
-  /// The text of a page of the documentation.
+  /// Returns the text of a page of the documentation.
   private static func text(of page: String) throws -> String {
     try String(
       contentsOfFile: PackageFolder.root + "/Sources/keyway/Documentation.docc/\(page).md", encoding: .utf8)
@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  /// What differs each time becomes equal: revisions' epochs, and the ids that the server makes.
+  /// Replaces the parts that differ each time: revisions' epochs, and the ids that the server makes.
   private static func normalizedAccess(_ text: String) -> String {
     text.replacing(/\b[a-z][a-z2-9]{5}-(?=[0-9]+\b)/, with: "EPOCH-")
       .replacing(/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/, with: "UUID")
@@ -60,7 +60,7 @@ import Testing
     let steps = ConsoleStep.blocks(of: try Self.text(of: "Operating"), behind: "operating").flatMap(\.self)
     #expect(steps.count > 20)
     let port = try LoopbackPort.free()
-    // The project's file says 8080; the environment is over it.
+    // The project's file has port 8080; the environment overrides it.
     let outputs = try ConsoleStep.run(
       steps.map { $0.command.replacing("127.0.0.1:8080", with: "127.0.0.1:\(port)") },
       environment: ["KEYWAY_PORT": "\(port)"])
@@ -79,7 +79,7 @@ import Testing
       try server.client.must("GET", "/metrics").text.matches(of: /(?m)^# TYPE (keyway_\w+)/).map { String($0.1) })
     let named = Set(page.matches(of: /`(keyway_\w+)`/).map { String($0.1) })
     #expect(named.count > 10)
-    // Conditions have their lines once one has begun.
+    // The metrics of conditions appear once one has begun.
     #expect(named.subtracting(there).isSubset(of: ["keyway_conditions_total", "keyway_condition_active"]))
   }
 
@@ -96,7 +96,7 @@ import Testing
     #expect(Set(named) == Set(taken) && !taken.isEmpty)
   }
 
-  /// What differs each time becomes equal.
+  /// Replaces the parts that differ each time.
   private static func normalized(_ text: String) -> String {
     text.replacing(/\b[a-z][a-z0-9]{5}(?=-[0-9]+\b)/, with: "EPOCH")
       .replacing(/revision 2 of [a-z0-9]+; the epoch is [a-z0-9]+ now/, with: "EPOCHS")

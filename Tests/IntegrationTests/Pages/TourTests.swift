@@ -8,11 +8,11 @@ import Testing
 /// (` &`), `wait` and files last from one block to the next. `.build/debug/keyway` is the built program too, and an
 /// example server with an empty store answers as 127.0.0.1:8080.
 ///
-/// The parts that differ each time become equal on both sides: the epoch of cursors, `retry:`, UUIDs, the ids of
-/// requests, times, durations and rates. A final line end is added where an output has none.
+/// The parts that differ each time are replaced on both sides: the epoch of cursors, `retry:`, UUIDs, the ids of
+/// requests, times, durations and rates. A final line end is added if an output has none.
 @Suite("The commands of the README and of the tour")
 struct TourTests {
-  /// A page, and the marker in front of the blocks that are run.
+  /// A page, with the marker before the blocks that are run.
   enum Page: String, CaseIterable {
     case readme = "README.md"
     case tour = "Sources/keyway/Documentation.docc/Tour.md"
@@ -39,7 +39,7 @@ struct TourTests {
     #expect(outputs.count == steps.count, "the session stops after: $ \(steps[max(0, outputs.count - 1)].command)")
   }
 
-  /// The output of each command, up to the first that did not end.
+  /// Runs the commands. Returns the output of each, up to the first that did not end.
   private func run(_ steps: [ConsoleStep], shownEpoch: String?) throws -> [String] {
     let epoch = try #require(server.status["epoch"].text)
     let commands = steps.map { step in
@@ -51,7 +51,7 @@ struct TourTests {
     return try ConsoleStep.run(commands, environment: ["KEYWAY_SERVER": server.url])
   }
 
-  /// The epoch in the outputs that a page shows.
+  /// Returns the epoch in the outputs on a page.
   private static func shownEpoch(in page: String) -> String? {
     page.firstMatch(of: /(?:^|\n)id: ([a-z][a-z0-9]{3,5})-[0-9]+/).map { String($0.1) }
   }

@@ -23,7 +23,7 @@ import Testing
       3,
       settings: ["streams.resumeSeconds": "2", "nodes.followers": "true", "nodes.urls": NodePorts.urls])
     let directory = try ScratchDirectory()
-    // The peer that it follows alone hears of it.
+    // Only the peer that it follows knows it.
     let follower = try NodeProcess(
       "f", in: directory, following: group.peers[2].url, settings: ["streams.resumeSeconds": "2"])
     #expect(follower.awaitReady())
@@ -35,7 +35,7 @@ import Testing
         #expect(Deadline().awaits { (try? client.send("PUT", object, bond.lease, body: "{}"))?.isSuccess == true })
       }
     }
-    // Streams of several nodes in one transaction, which is carried out once.
+    // Streams of several nodes in one transaction, which is done once.
     let operations = bonds.enumerated().map { maker, bond in
       let lifetime = bond.lease["Keyway-Lifetime"] ?? ""
       return #"{"op":"create","object":"Note/all-\#(maker)","value":{},"lifetime":"\#(lifetime)"}"#

@@ -3,7 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// What peers keep of their journal in a directory.
+/// The local caches that peers keep of their journal.
 @Suite("The caches of peers", .timeLimit(.minutes(60)))
 struct PeerCacheTests {
   private let folder: ScratchDirectory
@@ -13,7 +13,7 @@ struct PeerCacheTests {
 
   private var store: String { "\(folder.path)/cache" }
 
-  /// Waits until a peer's cache has what it serves.
+  /// Waits until a peer's cache has reached the revision that it serves.
   private func isKept(_ peer: ServerProcess) throws -> Bool {
     try Deadline().awaits {
       let status = try peer.status
@@ -21,7 +21,7 @@ struct PeerCacheTests {
     }
   }
 
-  /// A peer on the database of a group, as `PeerGroup.start` starts it, but not asked whether it is ready.
+  /// Starts a peer on the database of a group, like `PeerGroup.start`, but without waiting until it is ready.
   private func start(_ group: PeerGroup, _ settings: [String: String] = [:]) throws -> ServerProcess {
     try ServerProcess("--journal", group.database, settings: settings.merging(["store": store]) { given, _ in given })
   }
@@ -32,7 +32,7 @@ struct PeerCacheTests {
       String.init)
   }
 
-  /// Puts numbers at a peer, and gives the cursor of each.
+  /// Puts numbers at a peer. Returns the cursor of each.
   @discardableResult
   private func write(_ numbers: Range<Int>, _ peer: ServerProcess) throws -> [String] {
     try numbers.map { try peer.client.must("PUT", path, body: "\($0)")["Keyway-Cursor"] ?? "" }
@@ -47,7 +47,7 @@ struct PeerCacheTests {
     #expect(try peer.stop() == 0)
     let late = try write(200..<220, group.peers[0])
     let expected = try lines(group.peers[0])
-    // Without the cache there is nothing to begin with.
+    // Without the cache the peer cannot start.
     try group.postgres.execute("DELETE FROM keyway.records WHERE revision < 201", in: group.database)
     peer = try group.start(["store": store])
     #expect(!peer.child.errors.contains("the cache"), "\(peer.child.errors)")
@@ -132,7 +132,7 @@ struct PeerCacheTests {
     try write(5..<7, peer)
     #expect(try isKept(peer))
     #expect(try peer.stop() == 0)
-    // The same where it is found only later.
+    // The same if that is detected only later.
     try own.execute("UPDATE keyway.head SET epoch = 'third'", in: group.database)
     try own.stop()
     peer = try start(group)
@@ -162,7 +162,7 @@ struct PeerCacheTests {
       BEGIN; DELETE FROM keyway.records WHERE revision > 5;
       UPDATE keyway.head SET last = 5, digest = (SELECT digest FROM keyway.records WHERE revision = 5); COMMIT
       """, in: group.database)
-    // This one has seen nothing else, and gives the lost revisions to other writes.
+    // This peer knows only the shorter history, and assigns the lost revisions to other writes.
     let other = try group.start()
     try write(100..<120, other)
     #expect(try other.status["epoch"].text == String(epoch))
@@ -188,7 +188,7 @@ struct PeerCacheTests {
       let writer = DispatchGroup()
       DispatchQueue.global().async(group: writer) {
         let client = WireClient(port: port)
-        // Until the peer is gone: one that is slow may refuse a write, and takes the next.
+        // Until the peer is gone: a slow peer may refuse a write, and take the next.
         while (try? client.send("PUT", "/v1/objects/Account/1/balance", body: "\(round)")) != nil {}
       }
       let before = try peer.revision

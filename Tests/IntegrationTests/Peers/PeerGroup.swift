@@ -2,14 +2,14 @@ import Foundation
 import KeyValueModel
 import TestKit
 
-/// Peers: several processes of `keyway serve` that keep their journal in one PostgreSQL database.
+/// Peers: several processes of `keyway serve` with their journal in one PostgreSQL database.
 final class PeerGroup {
   let postgres: PostgresServer
   let database: String
   private(set) var peers: [ServerProcess] = []
   private let settings: [String: String]
 
-  /// Starts so many peers of the example, on a database of their own.
+  /// Starts so many peers with the example, on a new database.
   init(_ count: Int, on postgres: PostgresServer? = nil, settings: [String: String] = [:]) throws {
     self.postgres = try postgres ?? .shared()
     database = try self.postgres.makeDatabase()
@@ -17,8 +17,8 @@ final class PeerGroup {
     for _ in 0..<count { peers.append(try start()) }
   }
 
-  /// One more process on the same database, with these settings besides those of the group; `port` is where it reaches
-  /// the database, where there is something before it.
+  /// Starts another process on the same database, with these settings besides those of the group. `port` is that of a
+  /// proxy in front of the database, if any.
   func start(_ changes: [String: String] = [:], by port: UInt16? = nil) throws -> ServerProcess {
     let named = settings.merging(changes) { _, given in given }
     let name = database.split(separator: "/").last.map(String.init) ?? ""
@@ -28,31 +28,31 @@ final class PeerGroup {
     return server
   }
 
-  /// Ends a peer at once.
+  /// Kills a peer.
   func kill(_ index: Int) throws {
     peers[index].child.send(SIGKILL)
     _ = try peers[index].child.exitStatus()
   }
 
-  /// Ends a peer at once, and starts another in its place.
+  /// Kills a peer, and starts another in its place.
   func replace(_ index: Int) throws {
     try kill(index)
     peers[index] = try start()
   }
 
-  /// Starts one more, with these settings besides those of the group, which reaches the database by a port.
+  /// Adds another peer, with these settings besides those of the group, which reaches the database by `port`.
   func add(_ changes: [String: String], by port: UInt16? = nil) throws {
     peers.append(try start(changes, by: port))
   }
 
   subscript(index: Int) -> WireClient { peers[index % peers.count].client }
 
-  /// A GET that is answered by a state at least as new as a cursor.
+  /// Sends a GET that needs a state at least as new as a cursor.
   func get(_ target: String, from index: Int, since cursor: String?) throws -> WireResponse {
     try self[index].send("GET", target, cursor.map { ["Keyway-Cursor": $0] } ?? [:])
   }
 
-  /// Every transaction that a peer has, a line each.
+  /// Returns every transaction of a peer, a line each.
   func journal(of index: Int, since cursor: String?) throws -> [String] {
     let epoch = try peers[index].status["epoch"].text ?? ""
     let response = try get("/v1/journal?since=\(epoch)-0&limit=10000", from: index, since: cursor)

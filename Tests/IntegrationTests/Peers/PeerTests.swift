@@ -4,7 +4,7 @@ import Support
 import TestKit
 import Testing
 
-/// Nodes that all take writes, over one PostgreSQL.
+/// Nodes that all take writes, over one PostgreSQL database.
 @Suite("Peers")
 struct PeerTests {
   @Test("Each of three peers takes writes; their streams have the same bytes, and their journals the same lines")
@@ -20,7 +20,7 @@ struct PeerTests {
     for number in 2...20 {
       let write = try group[number].must("PUT", "/v1/objects/Account/1/balance", body: "\(number)")
       last = write["Keyway-Cursor"]
-      // Whichever peer is asked, with the cursor of the write it is as new as the write.
+      // Read from any peer, with the cursor of the write, the state includes the write.
       let read = try group.get("/v1/objects/Account/1/balance", from: number + 1, since: last)
       #expect(read.text == "\(number)\n")
     }
@@ -108,8 +108,8 @@ struct PeerTests {
     #expect(try group[1].json("/v1/objects/Note?filter=text%20%3D%3D%20%22once%22")["count"].whole == 10)
   }
 
-  /// Where a note is that was made under a key; the request is sent again while one with its key is under way, as the
-  /// problem says.
+  /// Returns the location of a note that was created under an idempotency key. Retries while another request with the
+  /// key is in progress.
   private static func location(of key: String, at client: WireClient) throws -> String {
     let deadline = Deadline()
     while true {
@@ -124,7 +124,7 @@ struct PeerTests {
   @Test("Every acknowledged write is there once, at its revision, while peers are killed and come back")
   func killing() throws {
     let group = try PeerGroup(3)
-    // By its revision, what was answered.
+    // The acknowledged responses, by revision.
     let acknowledged = Locked<[Int: String]>([:])
     let ports = Locked(group.peers.map(\.port))
     let isOver = Locked(false)
@@ -179,7 +179,7 @@ struct PeerTests {
       #expect(try group[index].send("GET", "/v1/objects/Account/1/balance").text == "5\n")
       let refused = try group[index].send("PUT", "/v1/objects/Account/1/balance", body: "6")
       #expect(refused.status == 503 && refused.problem == "store-unavailable" && refused["Retry-After"] != nil)
-      // Nor is anything refused by a state that may be old.
+      // Nor is a request refused because of a state that may be old.
       #expect(try group[index].send("PUT", "/v1/objects/Note/none/text", body: "1").status == 503)
     }
     try own.start()

@@ -4,12 +4,11 @@ import Support
 import TestKit
 import Testing
 
-/// Peers that have what their writes did with the answers of the one that appends.
+/// Peers that receive the records of their forwarded writes with the responses of the peer that appends.
 @Suite("What the pen hands over", .timeLimit(.minutes(60))) struct PenHandingTests {
   private static let balance = "/v1/objects/Account/1/balance"
 
-  /// Two peers, of which the first has the pen, and the second knows of it and reaches the database through a way that
-  /// can be cut.
+  /// Two peers: the first appends, the second knows that and reaches the database through a proxy that can be cut.
   private struct Pair {
     let group: PeerGroup
     let way: FaultyProxy
@@ -27,7 +26,7 @@ import Testing
       else { throw LoopbackError("the pen is elsewhere") }
     }
 
-    /// A write at the second peer.
+    /// Writes at the second peer.
     func write(_ value: Int, _ headers: [String: String] = [:]) throws -> WireResponse {
       try group[1].send("PUT", PenHandingTests.balance, headers, body: "\(value)")
     }
@@ -50,7 +49,7 @@ import Testing
     let last = try pair.write(3)
     let journals = try (0..<2).map { try group.journal(of: $0, since: last["Keyway-Cursor"]) }
     #expect(journals[0] == journals[1] && journals[0].contains { $0.contains("others'") })
-    // It goes on by the database when that is back, and is the one that appends when the other one has ended.
+    // It continues through the database when that is back, and appends itself once the other one has ended.
     try pair.way.accept()
     try group.kill(0)
     #expect(try pair.write(4).status == 200)
@@ -77,7 +76,7 @@ import Testing
       let pair = try Pair(settings: settings, other: ["nodes.tokenFile": file], client)
       pair.way.refuse()
       #expect(try pair.write(2, client).status == status)
-      // What the other one does not take, this one is to append itself, and cannot.
+      // A write that the other peer refuses has to be appended by this one, which cannot reach the database.
       #expect(try pair.group[0].send("GET", Self.balance, client).text == balance)
     }
   }

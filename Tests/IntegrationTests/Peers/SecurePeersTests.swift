@@ -3,20 +3,21 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// Peers that reach one another through proxies that end TLS.
+/// Peers that reach one another through proxies that terminate TLS.
 @Suite("Peers behind TLS", .timeLimit(.minutes(60))) struct SecurePeersTests {
   private static let balance = "/v1/objects/Account/1/balance"
   private static let cells = #"{"cells":{"one":{"object":"Account/1","keyPaths":["balance"],"options":["old","new"]}}}"#
 
   /// Two peers, each behind a proxy whose certificate a test's authority has signed. The first one appends; the second
-  /// one reaches the database through a way that can be cut.
+  /// one reaches the database through a proxy that can be cut.
   private struct Pair {
     let certificates: LoopbackCertificates
     let group: PeerGroup
     let way: FaultyProxy
     let proxies: [FrontProxy]
 
-    /// `authority` is the file of the certificates that the second peer trusts; by default those of the proxies.
+    /// Starts the peers. `authority` is the file of the certificates that the second peer trusts; by default those of
+    /// the proxies.
     init(trusting authority: String? = nil) throws {
       let certificates = try LoopbackCertificates()
       self.certificates = certificates
@@ -62,7 +63,7 @@ import Testing
     let journals = try (0..<2).map { try group.journal(of: $0, since: last) }
     #expect(journals[0] == journals[1] && journals[0].contains { $0.contains("another's") })
     #expect(try group.peers[1].status["pen"].text == "https://localhost:\(pair.proxies[0].port)")
-    // It is the proxy that they go through.
+    // The requests do go through the proxy.
     try pair.proxies[0].stop()
     let refused = try group[1].send("PUT", Self.balance, body: "21")
     #expect(refused.status == 503, "\(refused.text)")
@@ -103,7 +104,7 @@ import Testing
     let pair = try Pair(trusting: others.authority)
     let group = pair.group
     let (_, url) = try pair.open(at: 0)
-    // It has heard of the other one, from the database, when it takes over.
+    // It knows the other peer, from the database, when it takes over.
     try group[1].must("PUT", Self.balance, body: "2")
     #expect(try group.peers[1].status["pen"].text == "https://localhost:\(pair.proxies[1].port)")
     let unknown = try group[1].send("GET", "\(url)/cells")

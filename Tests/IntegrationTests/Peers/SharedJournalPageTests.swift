@@ -2,7 +2,7 @@ import Foundation
 import TestKit
 import Testing
 
-/// Runs what the page "A journal in PostgreSQL" shows, its blocks one after the other.
+/// Runs the blocks of the page "A journal in PostgreSQL", one after the other.
 @Suite("The commands of the page about a journal in PostgreSQL")
 struct SharedJournalPageTests {
   @Test("Three peers on one machine print what the page says", .timeLimit(.minutes(60)))

@@ -1,28 +1,29 @@
 import Foundation
 import TestKit
 
-/// A proxy with TLS and HTTP/2 in front of a server, from a copy of its file in `Config/proxy`, or from other text.
+/// A proxy with TLS and HTTP/2 in front of a server, with a copy of its file in `Config/proxy`, or with another
+/// configuration.
 final class FrontProxy {
   enum Program: String, CaseIterable, Sendable {
     case nginx, caddy
 
     fileprivate var path: String { ChildProcess.find(rawValue) ?? "/usr/sbin/\(rawValue)" }
 
-    /// The text of its file.
+    /// Returns the text of its file.
     func configuration() throws -> String {
       let name = self == .nginx ? "nginx.conf" : "Caddyfile"
       return try String(contentsOfFile: PackageFolder.root + "/Config/proxy/" + name, encoding: .utf8)
     }
   }
 
-  /// Where the server is.
+  /// The address of the server.
   enum Upstream: Sendable {
     case port(UInt16)
-    /// Of several servers, which nginx takes in turn.
+    /// Several servers, which nginx uses in rotation.
     case ports([UInt16])
     case socket(String)
 
-    /// As a program wants it to be written.
+    /// Returns the address in the syntax of a program.
     fileprivate func text(for program: Program) -> String {
       switch self {
       case .port(let port): "127.0.0.1:\(port)"
@@ -32,7 +33,7 @@ final class FrontProxy {
     }
   }
 
-  /// The name under which it is asked.
+  /// The name that requests use.
   static let name = "keyway.example.org"
 
   let program: Program
@@ -42,8 +43,8 @@ final class FrontProxy {
   private let certificates: LoopbackCertificates?
   private var child: ChildProcess?
 
-  /// Makes its files for a server; `text` is its configuration, in the place of the file's. It is asked under `name`,
-  /// and has the certificate given, or one for the name that signs itself.
+  /// Creates its files for a server. `text` replaces the configuration of the file. Requests use `name`, for which it
+  /// has the given certificate, or a self-signed one.
   init(
     _ program: Program, upstream: Upstream, text: String? = nil, name: String = FrontProxy.name,
     certificates: LoopbackCertificates? = nil
@@ -67,19 +68,19 @@ final class FrontProxy {
     guard made.status == 0 else { throw LoopbackError("openssl: \(made.errors)") }
   }
 
-  /// The certificate.
+  /// The path of the certificate.
   var certificate: String { certificates?.certificate ?? scratch.file("certificate.pem") }
   private var key: String { certificates?.key ?? scratch.file("key.pem") }
   private var file: String { scratch.file("configuration") }
 
-  /// The configuration on the test's port, with the test's certificate, and writing to the test's folder alone.
+  /// Adapts the configuration to the test's port and certificate, and makes it write only to the test's folder.
   private func adapted(_ text: String) -> String {
     switch program {
     case .nginx:
       let folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
         "  \($0)_temp_path \(scratch.path)/\($0);\n"
       }
-      // Only its own user can look into the test's folder.
+      // Only its own user can read the test's folder.
       let user = geteuid() == 0 ? "user root;\n" : ""
       return user
         + text.replacing("http {\n", with: "http {\n  access_log off;\n" + folders.joined())
@@ -97,7 +98,7 @@ final class FrontProxy {
   }
 
   private func run(_ arguments: [String]) throws -> ChildProcess {
-    // Caddy keeps what it has below its home.
+    // Caddy stores its data below its home folder.
     try ChildProcess.start(
       program.path, arguments, environment: ["HOME": scratch.path, "XDG_DATA_HOME": scratch.path],
       folder: scratch.path)
@@ -107,7 +108,7 @@ final class FrontProxy {
     ["-p", scratch.path, "-c", file, "-e", "stderr", "-g", "daemon off; pid \(scratch.file("pid"));"]
   }
 
-  /// What the program says of its configuration, where it does not take it.
+  /// Returns the program's errors about its configuration, or nil if it is valid.
   func mistakes() throws -> String? {
     let child = try run(
       program == .nginx
@@ -131,7 +132,7 @@ final class FrontProxy {
     self.child = nil
   }
 
-  /// curl with HTTP/2, whose head goes to standard error.
+  /// Starts curl with HTTP/2. The head of the response goes to standard error.
   func curl(_ target: String, _ arguments: String...) throws -> ChildProcess {
     try ChildProcess.start(
       "/usr/bin/curl",

@@ -3,7 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-/// nginx and Caddy in front of the program, with the files of `Config/proxy` and with next to none.
+/// nginx and Caddy in front of the program, with the files of `Config/proxy` and with minimal ones.
 @Suite("Behind a proxy with TLS and HTTP/2", .serialized)
 struct FrontProxyTests {
   private let folder: ScratchDirectory
@@ -14,7 +14,7 @@ struct FrontProxyTests {
     port = try LoopbackPort.free()
   }
 
-  /// A server on the port, with the same store whenever it is started.
+  /// Starts a server on the port, with the same store each time.
   private func server(names: [String] = [FrontProxy.name]) throws -> ServerProcess {
     let list = names.map { "\"\($0)\"" }.joined(separator: ", ")
     let file = try folder.write("names: [\(list)]\n", to: "keyway.yaml")
@@ -25,7 +25,7 @@ struct FrontProxyTests {
   func validity(program: FrontProxy.Program) throws {
     #expect(try FrontProxy(program, upstream: .port(port)).mistakes() == nil)
     let text = try program.configuration()
-    // A mistake would be found.
+    // A mistake in the file would be detected.
     let broken = text.replacing("proxy", with: "prxy")
     #expect(try FrontProxy(program, upstream: .port(port), text: broken).mistakes() != nil)
   }
@@ -40,7 +40,7 @@ struct FrontProxyTests {
     #expect(reader.head.hasPrefix("HTTP/2 200"), "\(reader.head)")
     for value in 1...20 {
       try server.set("Account/1/balance", "\(value)")
-      // It does not wait for the next.
+      // An event is not held back until the next.
       if value % 5 == 0 { #expect(try reader.values(until: value + 1).count == value + 1) }
     }
     try proxy.stop()

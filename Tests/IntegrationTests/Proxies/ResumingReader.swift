@@ -1,13 +1,13 @@
 import KeyValueModel
 import TestKit
 
-/// A client that reads a stream through a proxy, and comes back with its last id whenever the stream is cut.
+/// A client that reads a stream through a proxy, and resumes from its last id whenever the stream is cut.
 final class ResumingReader {
   /// One block of the stream.
   struct Event {
     let lines: [String]
 
-    /// The text of a field; nil where it is not there.
+    /// Returns the text of a field; nil if the block does not have it.
     func field(_ name: String) -> String? {
       lines.first { $0.hasPrefix(name + ": ") }.map { String($0.dropFirst(name.count + 2)) }
     }
@@ -23,7 +23,7 @@ final class ResumingReader {
   private let target: String
   private var child: ChildProcess
   private var lastID: String?
-  /// The events of connections that are over.
+  /// The events of ended connections.
   private var past: [Event] = []
   private(set) var connections = 1
 
@@ -34,7 +34,7 @@ final class ResumingReader {
 
   /// The whole events of the present connection.
   private var present: [Event] {
-    // What is answered with an error is no stream.
+    // An error response is not a stream.
     guard child.errors.contains("text/event-stream") else { return [] }
     var events: [Event] = []
     var lines: [String] = []
@@ -52,10 +52,10 @@ final class ResumingReader {
   /// All events so far.
   var events: [Event] { past + present }
 
-  /// What the heads of the present connection say.
+  /// The response head of the present connection.
   var head: String { child.errors }
 
-  /// Comes back where the connection has ended.
+  /// Reconnects if the connection has ended.
   private func reconnect() throws {
     guard !child.isRunning else { return }
     past += present
@@ -65,7 +65,7 @@ final class ResumingReader {
     connections += 1
   }
 
-  /// Reads on until there are values enough, or too much time has passed. Gives the values of all changes.
+  /// Reads until there are `count` values, or the deadline passes. Returns the values of all changes.
   func values(until count: Int) throws -> [String] {
     _ = try Deadline().awaits(pauseMicroseconds: 20_000) {
       try reconnect()

@@ -3,9 +3,10 @@ import KeyValueModel
 import Support
 import TestKit
 
-/// Two streams of the same: one that is always read, by a thread of its own, and one that is read now and then.
+/// Two streams with the same observations: one that is always read, by a thread of its own, and one that is read now
+/// and then.
 final class ObservedStream {
-  /// What is read of the stream that is always read.
+  /// The progress of the stream that is always read.
   private struct Progress {
     var shown = ShownState()
     var heard = 0
@@ -13,7 +14,7 @@ final class ObservedStream {
   }
 
   let name: String
-  /// The names of the streams, where they have cells: the slow one's first.
+  /// The names of the streams, if they have cells: the slow one's first.
   let streams: [String]
   private(set) var slow = ShownState()
   private(set) var heard = 0
@@ -37,7 +38,7 @@ final class ObservedStream {
     Thread.detachNewThread { Self.read(box.stream, into: progress) }
   }
 
-  /// A stream that one thread alone reads: it is made here and given away.
+  /// A stream that only one thread reads: it is created here and handed over.
   private struct UnsafeTwin: @unchecked Sendable {
     let stream: WireStream
   }
@@ -55,7 +56,7 @@ final class ObservedStream {
 
   private static func revision(_ id: String?) -> Int { id?.split(separator: "-").last.flatMap { Int($0) } ?? 0 }
 
-  /// Reads on, until the client has come to a revision, or has read so many events.
+  /// Reads until the client has reached a revision, or has read so many events.
   func read(to revision: Int, atMost count: Int = .max) throws {
     var count = count
     while heard < revision, count > 0, let event = try stream.block(before: Deadline()) {
@@ -65,13 +66,13 @@ final class ObservedStream {
     }
   }
 
-  /// Reads to the end of the response; false where it was cut off.
+  /// Reads to the end of the response. Returns false if it was cut off.
   func readToEnd() throws -> Bool {
     while let event = try stream.block(before: Deadline()) { slow.apply(event) }
     return stream.isComplete
   }
 
-  /// What the one shows that is always read, once it has come to a revision, or to its end.
+  /// Returns the state of the stream that is always read, once it has reached a revision, or its end.
   func twin(at revision: Int) -> ShownState {
     _ = Deadline().awaits { progress.withLock { $0.heard >= revision || $0.isOver } }
     return progress.withLock(\.shown)

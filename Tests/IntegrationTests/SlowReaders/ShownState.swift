@@ -2,10 +2,9 @@ import KeyValueModel
 import KeywayClient
 import TestKit
 
-/// What a client shows that does with every event what the specification says, and nothing else; and what is wrong with
-/// what it was told.
+/// The state of a client that applies every event exactly as the specification says, with the faults of the events.
 struct ShownState {
-  /// What is observed of an object, by one cell or by the stream itself.
+  /// An observed key path of an object, in one cell or in the stream itself.
   struct Place: Hashable {
     var cell: String?
     var object: String
@@ -14,20 +13,20 @@ struct ShownState {
 
   private(set) var values: [Place: Value] = [:]
   private(set) var lists: [String?: LiveList] = [:]
-  /// How many changes were told of each place, merged ones counted as what they stand for.
+  /// The number of changes of each place; a merged one counts as the changes that it replaces.
   private(set) var changes: [Place: Int] = [:]
-  /// The same of the contents of queries.
+  /// The same for the contents of queries.
   private(set) var contents: [String?: Int] = [:]
-  /// The cells that were told their state anew. Of what they missed before, nothing adds up.
+  /// The cells that received their state again. Their counts do not include the changes that they missed before.
   private(set) var renewed: Set<String?> = []
   /// The objects that cells, or the stream, lost.
   private(set) var gone: [(cell: String?, object: String)] = []
-  /// How many changes and contents stood for others.
+  /// The number of merged changes and contents.
   private(set) var merged = 0
   private(set) var revision = 0
   private(set) var mistakes: [String] = []
 
-  /// Takes in one event.
+  /// Applies one event.
   mutating func apply(_ event: WireEvent) {
     let data = event.json
     if let told = data["revision"].whole {
@@ -67,7 +66,7 @@ struct ShownState {
     if wrong { mistakes.append("\(place) shows \(Self.short(shown)) and is told \(Self.short(change))") }
   }
 
-  /// Applies an indexed change, or one of a set; false where it is not of what is shown.
+  /// Applies an indexed change, or one of a set. Returns false if it does not match the shown value.
   private mutating func move(_ change: Value, at place: Place, _ shown: [Value]) -> Bool {
     guard change.has("indexes") else {
       let (old, new) = (change["old"].items, change["new"].items)

@@ -8,7 +8,7 @@ struct SlowReaderEndTests {
   private static let settings = ["streams.pendingBytes": "8192"]
   private static let text = String(repeating: "x", count: 90_000)
 
-  /// Sets the text of a note again and again, until so many streams lag; gives how often.
+  /// Sets the text of a note until so many streams lag. Returns the number of sets.
   private func flood(_ server: ServerProcess, _ note: String, untilLagging count: Int) throws -> Int {
     var number = 0
     while try server.status["lagging"].whole ?? 0 < count {
@@ -66,7 +66,7 @@ struct SlowReaderEndTests {
     let stream = try server.client.stream("/v1/objects/Note/1/text?options=new", receiveBufferBytes: 4096)
     let count = try flood(server, "1", untilLagging: 1)
     server.child.send(SIGTERM)
-    // It must not read before its stream has been ended: it would be told what it missed first.
+    // It must not read before its stream has been ended: otherwise it would first get a catch-up.
     #expect(Deadline().awaits { (try? server.status["lagging"].whole) == 0 })
     // The first block only has retry.
     let told = try stream.rest().filter { $0.name != nil }
@@ -100,7 +100,7 @@ struct SlowReaderEndTests {
     }
     _ = try flood(server, "1", untilLagging: streams.count)
     let pending = try #require(try server.status["pendingBytes"].whole)
-    // Each holds its limit, and the event that is being sent.
+    // Each stream holds its limit, and the event that is being sent.
     #expect(pending <= streams.count * (8192 + 2 * 91_000))
     for number in 0..<100 { try server.set("Note/1/text", "\"\(number) \(Self.text)\"") }
     try server.set("Note/1/text", #""last""#)

@@ -93,7 +93,7 @@ struct SlowReaderRandomTests {
     } else {
       try compareCells(stream, slow, world, note)
     }
-    // Those that are never hidden nor bound anew.
+    // The cells that are never hidden or bound again.
     let counted: [String?] = [nil, "g", "q"]
     for cell in counted where !slow.renewed.contains(cell) && !twin.renewed.contains(cell) {
       #expect(slow.contents[cell] == twin.contents[cell], note)

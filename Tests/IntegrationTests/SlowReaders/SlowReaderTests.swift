@@ -7,7 +7,7 @@ struct SlowReaderTests {
   private static let limit = 65_536
   private static let target = "/v1/objects/Note/1/text?options=new"
 
-  /// A text of 8 KiB that begins with a number.
+  /// Returns a text of 8 KiB that begins with a number.
   private static func text(_ number: Int) -> String { "\"\(number) \(String(repeating: "x", count: 8192))\"" }
 
   private func number(_ event: WireEvent) -> Int {
@@ -29,7 +29,7 @@ struct SlowReaderTests {
       #expect(try number(fast.next()) == value)
       if value.isMultiple(of: 20) { largest = max(largest, try server.status["pendingBytes"].whole ?? 0) }
     }
-    // The limit, the event that is being sent, and the one that was one too many.
+    // The limit, the event that is being sent, and the one that exceeded the limit.
     #expect(largest <= Self.limit + 3 * 8500)
     var told: [Int] = []
     var end: String?

@@ -4,8 +4,8 @@ import TestKit
 
 /// A server with groups of items, and random commits on them.
 ///
-/// `Group/1` and `Item/keep` are there all the time, and every stream observes something of them that `mark` sets: so
-/// that everybody can tell when it has come to the present.
+/// `Group/1` and `Item/keep` always exist, and every stream observes something of them that `mark` sets, so that each
+/// reader can tell when it has reached the present.
 final class SlowReaderWorld {
   private static let schema = """
     entities:
@@ -49,27 +49,27 @@ final class SlowReaderWorld {
   }
 
   deinit {
-    // The threads that read its streams would keep it for as long as it lives.
+    // The threads that read its streams retain the server's process, so it is ended here.
     server.child.send(SIGTERM)
     try? FileManager.default.removeItem(at: folder)
   }
 
   func put(_ path: String, _ json: String) throws { try client.must("PUT", "/v1/objects/\(path)", body: json) }
 
-  /// A commit that every stream is told of; gives its revision.
+  /// Makes a commit that sends an event to every stream. Returns its revision.
   func mark() throws -> Int {
     made += 1
     return try commit(["Group/1", "Item/keep"].map { set($0, "pad", .string("mark \(made)")) })
   }
 
-  /// A commit that takes more room than a slow reader has.
+  /// Makes a commit that exceeds the buffer of a slow reader.
   func flood() throws {
     made += 1
     let text = Value.string("\(made) " + String(repeating: "x", count: 60_000))
     _ = try commit(["Group/1", "Item/keep"].map { set($0, "pad", text) })
   }
 
-  /// One random commit of a few operations.
+  /// Makes one random commit of a few operations.
   func commit() throws {
     var operations: [Value] = []
     for _ in 0..<Int.random(in: 1...3, using: &random) { operations.append(operation()) }
@@ -119,6 +119,6 @@ final class SlowReaderWorld {
     .object(["op": .string("set"), "object": .string(object), "keyPath": .string(keyPath), "value": value])
   }
 
-  /// An item that is there, other than the one that always is.
+  /// An existing item; `Item/keep` if there is no other.
   var someItem: String { items.randomElement(using: &random) ?? "Item/keep" }
 }

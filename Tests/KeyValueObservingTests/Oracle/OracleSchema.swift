@@ -98,7 +98,7 @@ struct OracleSchema {
     name == wanted || entity(name)?.parent.map { isKind($0, of: wanted) } == true
   }
 
-  // MARK: What values are
+  // MARK: Types of values
 
   /// Returns the type of a key's value, by the schema alone.
   func sort(_ entity: String, _ name: String) -> Sort? {

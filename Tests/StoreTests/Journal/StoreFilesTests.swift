@@ -8,7 +8,7 @@ struct StoreFilesTests {
     try #require(throws: JournalError.self, performing: body)
   }
 
-  // MARK: What a copy has to have
+  // MARK: Contents of a copy
 
   @Test("After a clean stop the database is whole by itself")
   func cleanStop() throws {
@@ -85,7 +85,7 @@ struct StoreFilesTests {
     #expect(try store.contents().records.count == 5)
   }
 
-  // MARK: Files that go away
+  // MARK: Removed files
 
   @Test("A directory that is removed or replaced is noticed: nothing is acknowledged that is not in it")
   func directory() throws {
@@ -149,7 +149,7 @@ struct StoreFilesTests {
     }
   }
 
-  // MARK: Who may read
+  // MARK: Permissions
 
   private func mode(_ path: String) throws -> Int {
     try #require(FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int)

@@ -59,7 +59,7 @@ extension ImportTableTests {
         + "sep=; it has \(keys). --map sep==KEY names another, --map sep== leaves the column out"),
     Case(
       "another delimiter than is read", "name;note\na;b\n", "--id name",
-      "1: there is no column name; there are name;note → --delimiter ';' splits the fields of the file"),
+      "1: the header has no column name; it has name;note → --delimiter ';' splits the fields of the file"),
     Case(
       "tabulators", "name\tnote\na\tb\n", "",
       "1: the entity has no key name\tnote for the column name\tnote; it has \(keys). --map name\tnote=KEY names "

@@ -793,7 +793,7 @@ package final class PostgresJournal: SharedJournal {
     try requireUse()
     guard revision > bounds.base else { return }
     guard try snapshots().contains(where: { $0.revision == revision }) else {
-      throw .invalid("there is no snapshot of revision \(revision)")
+      throw .invalid("the snapshot of revision \(revision) does not exist")
     }
     // Advance the base first: records before it are no longer read, even if the rest fails.
     try inMaintenance { connection throws(PostgresError) in

@@ -21,7 +21,7 @@ package struct JournalRecord: Hashable, Sendable {
 
   /// Throws `invalid` unless the records follow on `expected` and on one another, and there is at least one.
   package static func check(_ records: [JournalRecord], follow expected: UInt64) throws(JournalError) {
-    guard !records.isEmpty else { throw .invalid("there are no records to append") }
+    guard !records.isEmpty else { throw .invalid("at least one record must be appended") }
     for (offset, record) in records.enumerated() where record.revision != expected + 1 + UInt64(offset) {
       throw .invalid("a record has revision \(record.revision) instead of \(expected + 1 + UInt64(offset))")
     }

@@ -68,7 +68,7 @@ package struct JournalInspection: Sendable {
   package init(directory: String, schema: String? = nil) throws(JournalError) {
     layout = JournalLayout(directory: directory)
     guard layout.hasStore else {
-      throw .unusable("\(directory): there is no store")
+      throw .unusable("\(directory): the store does not exist")
     }
     var problems: [Problem] = []
     // The order matters: a snapshot holds only acknowledged records, and acknowledged records are in the database.
@@ -95,7 +95,7 @@ package struct JournalInspection: Sendable {
     starts = Self.starts(head, self.snapshots, schema)
     if starts.isEmpty {
       let from = head.map { ", from revision \($0.base) on" } ?? ""
-      problems.append(Problem(place: layout.snapshots, reason: "there is no intact snapshot to begin with\(from)"))
+      problems.append(Problem(place: layout.snapshots, reason: "the store has no intact snapshot to begin with\(from)"))
     }
     self.problems = problems
   }

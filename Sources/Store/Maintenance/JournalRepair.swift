@@ -34,7 +34,7 @@ extension SQLiteJournal {
   ) throws(JournalError) -> JournalRepair {
     let layout = JournalLayout(directory: directory)
     guard layout.hasStore else {
-      throw .unusable("\(directory): there is no store")
+      throw .unusable("\(directory): the store does not exist")
     }
     let lock = try DirectoryLock(layout)
     defer { withExtendedLifetime(lock) {} }
@@ -75,7 +75,7 @@ extension SQLiteJournal {
     guard let best else {
       let first = inspection.starts.first.map { "; the first is of revision \($0.revision)" } ?? ""
       throw .damaged(
-        place: inspection.directory, reason: "there is no state from which revision \(until) can be made\(first)")
+        place: inspection.directory, reason: "no intact state begins at or before revision \(until)\(first)")
     }
     let reason = failure.map { " (\($0))" } ?? ", where the journal ends"
     throw .damaged(place: inspection.directory, reason: "it is whole up to revision \(best) only\(reason)")

@@ -141,7 +141,7 @@ package struct CacheOpening: Sendable {
   private func copyOnce(_ origin: any SharedJournal) throws -> SQLiteJournal {
     let base = try Recovery.base(of: origin, through: origin.bounds.last, limits)
     guard base != nil || origin.bounds.base == 0 else {
-      throw JournalError.damaged(place: "the journal", reason: "there is no snapshot to begin with")
+      throw JournalError.damaged(place: "the journal", reason: "a snapshot to begin with is missing")
     }
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])

@@ -127,7 +127,7 @@ package final class SQLiteJournal: TransactionJournal {
     layout = JournalLayout(directory: directory)
     durability = .synced
     guard SystemFile.exists(layout.database) else {
-      throw .unusable("\(directory): there is no store")
+      throw .unusable("\(directory): the store does not exist")
     }
     let database = try JournalDatabase(layout.database, .readOnly)
     do throws(JournalError) {
@@ -266,7 +266,7 @@ package final class SQLiteJournal: TransactionJournal {
     let head = state.withLock { $0.head }
     guard revision > head.base else { return }
     guard revision <= last, let snapshot = try snapshots().first(where: { $0.revision == revision }) else {
-      throw .invalid("there is no snapshot of revision \(revision)")
+      throw .invalid("the snapshot of revision \(revision) does not exist")
     }
     var compacted = head
     compacted.base = revision

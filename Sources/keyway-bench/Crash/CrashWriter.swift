@@ -81,7 +81,7 @@ final class CrashWriter: Sendable {
       defer { state.lastRevision = cursor.revision }
       return cursor.revision > state.lastRevision
     }
-    if !isLater { ledger.violation("\(objects.name): revision \(cursor.revision) is no later than the one before") }
+    if !isLater { ledger.violation("\(objects.name): revision \(cursor.revision) is not later than the previous one") }
     return try learnEntries(over: connection)
   }
 

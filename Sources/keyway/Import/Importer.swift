@@ -253,7 +253,8 @@ struct ImportPlan: Sendable {
     }
     if let name = called.sorted().first(where: { !result.contains($0) }) {
       throw InvalidCell(
-        reason: "there is no column \(name); there are \(names.joined(separator: ", "))", hint: delimiterHint(header))
+        reason: "the header has no column \(name); it has \(names.joined(separator: ", "))",
+        hint: delimiterHint(header))
     }
     return result
   }

@@ -112,7 +112,7 @@ struct ObjectLineReader: Sendable {
   }
 
   private func unknownEntity(_ name: String) -> InvalidCell {
-    InvalidCell(reason: "there is no entity \(name); there are \(schema.entities.keys.joined(separator: ", "))")
+    InvalidCell(reason: "the schema has no entity \(name); it has \(schema.entities.keys.joined(separator: ", "))")
   }
 
   /// Returns the reference of a line, with the texts from which its id is made, if any.

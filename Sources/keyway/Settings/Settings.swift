@@ -151,8 +151,8 @@ struct SettingsError: Error, Hashable, Sendable, CustomStringConvertible {
   static func unknown(_ name: String) -> String {
     let nearest = NearestName.of(name, among: Settings.all.map(\.name))
     let near = nearest.map { [$0] } ?? Settings.names(inGroup: name.prefix { $0 != "." })
-    guard let last = near.last else { return "there is no setting \(name); keyway serve --print-config lists all" }
+    guard let last = near.last else { return "unknown setting \(name); keyway serve --print-config lists all" }
     let list = (near.count > 1 ? near.dropLast().joined(separator: ", ") + " or " : "") + last
-    return "there is no setting \(name); did you mean \(list)?"
+    return "unknown setting \(name); did you mean \(list)?"
   }
 }

@@ -50,7 +50,9 @@ struct StoreOptions: ParsableArguments {
 
   /// Opens the journal of an existing store, which locks out other processes. Throws a `CommandFailure`.
   static func open(_ directory: String) throws -> SQLiteJournal {
-    guard SQLiteJournal.exists(inDirectory: directory) else { throw CommandFailure("\(directory): there is no store") }
+    guard SQLiteJournal.exists(inDirectory: directory) else {
+      throw CommandFailure("\(directory): the store does not exist")
+    }
     let journal = try StoreAdvice.giving(for: directory) {
       try SQLiteJournal(directory: directory, durability: .synced) {
         JournalIdentity(epoch: KeywayServer.makeEpoch(), schema: "")

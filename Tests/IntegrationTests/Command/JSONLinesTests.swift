@@ -148,7 +148,7 @@ struct JSONLinesTests {
   static let mistakes: [(lines: [String], errors: String)] = [
     ([#"{"@ref":"Node/1"}"#, #"{"@ref":"Node/2","text":}"#], "objects.jsonl:2: is not JSON: "),
     ([#"{"@ref":"Node/1"}"#, #"{"text":"x"}"#], "objects.jsonl:2: the line has no @ref"),
-    ([#"{"@ref":"Planet/1"}"#], "objects.jsonl:1: there is no entity Planet; there are Node, Leaf"),
+    ([#"{"@ref":"Planet/1"}"#], "objects.jsonl:1: the schema has no entity Planet; it has Node, Leaf"),
     ([#"{"@ref":"Node/1","colour":1}"#], "objects.jsonl:1: Node has no key colour"),
     ([#"{"@ref":"Node/1","label":"x"}"#], "objects.jsonl:1: label is computed and cannot be imported"),
     ([#"{"@ref":"Node/1","next":5}"#], "objects.jsonl:1: next must be a reference"),

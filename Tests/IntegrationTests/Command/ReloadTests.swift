@@ -71,7 +71,7 @@ import Testing
     #expect(try server.client.stream("/v1/streams").next().json["heartbeat"].whole == 15)
     #expect(try requestsAreLogged(true))
     try reload("log: { access: off }\nlogg: 1\n", until: "settings not read; the former stay")
-    #expect(server.child.errors.contains("there is no setting logg"))
+    #expect(server.child.errors.contains("unknown setting logg"))
     #expect(try requestsAreLogged(true))
     try FileManager.default.removeItem(atPath: folder.file("now"))
     try reload("log: { access: off }\n", until: "settings not read; the former stay")

@@ -54,8 +54,8 @@ struct SettingsTests {
   }
 
   static let mistakes: [(text: String, error: String)] = [
-    ("port: 8080\nhartbeat:\n  seconds: 5\n", ":2: there is no setting hartbeat"),
-    ("heartbeat:\n  secnds: 5\n", ":2: there is no setting heartbeat.secnds; did you mean heartbeat.seconds?"),
+    ("port: 8080\nhartbeat:\n  seconds: 5\n", ":2: unknown setting hartbeat"),
+    ("heartbeat:\n  secnds: 5\n", ":2: unknown setting heartbeat.secnds; did you mean heartbeat.seconds?"),
     ("\nport: 70000\n", ":2: port is 70000, not between 0 and 65535"),
     ("port: \"many\"\n", ":1: port is \"many\", not a whole number"),
     ("port: 1\nport: 2\n", ":2:1: declared twice: port; first on line 1"),

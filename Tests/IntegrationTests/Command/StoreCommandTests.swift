@@ -42,7 +42,7 @@ struct StoreCommandTests {
       #expect(stopped.output.contains(text), "\(text)")
     }
     let absent = try folder.keyway("verify", store: "nowhere")
-    #expect(absent.status == 1 && absent.errors.contains("there is no store"), "\(absent.errors)")
+    #expect(absent.status == 1 && absent.errors.contains("the store does not exist"), "\(absent.errors)")
   }
 
   @Test("Damage is found and told by verify and serve; repair goes on with what is whole, under another epoch")

@@ -87,7 +87,7 @@ struct RepairTests {
     #expect(try store.repair(until: 18).bounds == JournalBounds(base: 12, last: 18))
     #expect(try store.contents().snapshots == [12])
     let error = try #require(throws: JournalError.self) { try alone.repair(until: 18) }
-    #expect("\(error)".contains("no state from which revision 18 can be made"), "\(error)")
+    #expect("\(error)".contains("no intact state begins at or before revision 18"), "\(error)")
   }
 
   @Test("Where the head is damaged, a snapshot says epoch and schema")

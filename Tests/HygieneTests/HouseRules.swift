@@ -1,4 +1,4 @@
-/// What every file of the package keeps to, with all exceptions. `Contributing.md` explains the rules.
+/// The rules for every file of the package, with all exceptions. `Contributing.md` explains them.
 enum HouseRules {
   /// Characters in a line of a comment, and of text and code in a page.
   static let columns = 120
@@ -6,17 +6,17 @@ enum HouseRules {
   static let linesOfFunction = 70
   /// Lines below which a file is listed in `smallFiles`.
   static let linesOfFile = 40
-  /// Files that a folder has at least.
+  /// The minimum number of files of a folder.
   static let filesOfFolder = 3
 
-  /// The targets in order: each imports only such as stand before it. Those that tests share come last.
+  /// The targets in order: each imports only targets before it. The ones that tests share come last.
   static let order = [
     "CMicrohttpd", "CLinux", "CSocketCalls", "CPostgres", "CCurl", "CEmbeddedFiles", "Support", "CEL", "KeyValueModel",
     "KeyValueObserving", "Store", "HTTPServer", "Outbound", "KeywayBrowser", "KeywayServer", "Cluster", "KeywayClient",
     "CommandSupport", "keyway", "TestKit", "keyway-bench",
   ]
 
-  /// Types that are split on purpose, each with its reason.
+  /// Types that are split deliberately, each with its reason.
   static let splitTypes = ["Settings": "the table of all settings, which names every property, is a story of its own"]
 
   /// Folders that are small, each with its reason.

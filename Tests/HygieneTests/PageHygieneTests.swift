@@ -69,7 +69,7 @@ struct PageHygieneTests {
     expectNone(places)
   }
 
-  /// True if the target of a link is on another site, is a heading, or exists, relative to the page's folder.
+  /// Returns true if the target of a link is on another site, is a heading, or exists, relative to the page's folder.
   private func leads(_ target: Substring, from path: String) -> Bool {
     if target.contains("://") || target.hasPrefix("#") { return true }
     var parts = Array(path.split(separator: "/").dropLast())
@@ -79,7 +79,7 @@ struct PageHygieneTests {
     return tree.paths.contains(parts.joined(separator: "/"))
   }
 
-  /// Whether a text in code is no name of a file, or is the whole path or the last parts of one that exists.
+  /// Returns true if a text in code is not the name of a file, or is the whole path or the end of one that exists.
   private func exists(_ text: Substring) -> Bool {
     let folders = ["Sources/", "Tests/", "Config/", ".ci/", ".github/"]
     guard text.hasSuffix(".swift") || folders.contains(where: text.hasPrefix), !text.contains(" ") else { return true }

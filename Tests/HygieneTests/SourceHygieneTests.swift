@@ -1,6 +1,6 @@
 import Testing
 
-/// What holds of every Swift file. A failure lists the places, one a line.
+/// Checks every Swift file. A failure lists the places, one a line.
 @Suite("The sources")
 struct SourceHygieneTests {
   private let tree: SourceTree
@@ -95,7 +95,7 @@ struct SourceHygieneTests {
   @Test("Only the library products have public declarations")
   func access() {
     let places = tree.sources.filter { !HouseRules.products.contains($0.module) }.flatMap { file in
-      // A public import declares nothing: inline code may use only what is imported so.
+      // A public import declares nothing: inlinable code may only use modules that are imported in this way.
       file.declarations.filter { $0.modifiers.contains("public") && $0.keyword != "import" }.map { file.place($0.line) }
     }
     expectNone(places)

@@ -6,18 +6,18 @@ func expectNone(_ places: [String], sourceLocation: SourceLocation = #_sourceLoc
 }
 
 extension SourceTree {
-  /// A target of the package, with those of its own that it depends on.
+  /// A target of the package, with the targets of the package that it depends on.
   struct Target {
     let name: String
     var dependencies: [String] = []
   }
 
-  /// The targets that `Package.swift` declares, in its order.
+  /// Returns the targets that `Package.swift` declares, in its order.
   func targets() throws -> [Target] {
     let declaration = try Regex(#"\.(?:target|executableTarget|testTarget|systemLibrary)\("#)
     let quoted = try Regex(#"\.product\(.*?\)|"([A-Za-z-]+)""#)
     return manifest.split(separator: declaration).dropFirst().map { text in
-      // What follows the dependencies are paths and settings.
+      // Paths and settings follow the dependencies.
       let head = text.prefix { $0 != "]" }
       let names = head.matches(of: quoted).compactMap { $0.output[1].substring.map(String.init) }
       return Target(
@@ -25,8 +25,8 @@ extension SourceTree {
     }
   }
 
-  /// The places of stored properties of a file's types that other files of its module mention only where they extend
-  /// the same type.
+  /// Returns the places of stored properties of a file's types that other files of its module mention only in
+  /// extensions of the same type.
   func propertiesForExtensions(of file: File) -> [String] {
     let others = (sources.filter { $0.module == file.module } + tests).filter { $0.path != file.path }
     var type: (name: String, extensions: [File]) = ("", [])
@@ -47,7 +47,7 @@ extension SourceTree {
 }
 
 extension SwiftDeclaration {
-  /// Whether it is a property with a place of its own that its whole module sees.
+  /// Returns true if it is a stored property that is visible in its whole module.
   fileprivate func isStoredAndInternal(_ line: Substring) -> Bool {
     let isComputed = line.contains("{") && !line.contains("didSet") && !line.contains(" = ")
     return ["var", "let"].contains(keyword) && lineCount == 1 && !isComputed
@@ -56,7 +56,7 @@ extension SwiftDeclaration {
 }
 
 extension SourceTree.File {
-  /// Whether it has an extension of a type.
+  /// Returns true if the file extends a type.
   fileprivate func extends(_ type: String) -> Bool {
     declarations.contains { $0.keyword == "extension" && $0.name == type }
   }
@@ -76,10 +76,10 @@ extension SourceTree.File {
 }
 
 extension Substring {
-  /// Whether it has more characters than that.
+  /// Returns true if it has more characters than that.
   func isLonger(than columns: Int) -> Bool { utf8.count > columns && unicodeScalars.count > columns }
 
-  /// Whether the whole line is a comment.
+  /// True if the whole line is a comment.
   var isComment: Bool { drop { $0 == " " }.hasPrefix("//") }
 
   /// The names in a line of code.
@@ -97,7 +97,7 @@ extension Substring {
     split(separator: "](", omittingEmptySubsequences: false).dropFirst().map { $0.prefix { $0 != ")" } }
   }
 
-  /// What stands between single backticks.
+  /// The texts between single backticks.
   var codeSpans: [Substring] {
     let parts = split(separator: "`", omittingEmptySubsequences: false)
     return parts.indices.filter { $0 % 2 == 1 && $0 < parts.count - 1 }.map { parts[$0] }

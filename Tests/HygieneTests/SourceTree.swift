@@ -15,12 +15,12 @@ struct SourceTree: Sendable {
     /// The names that its code mentions; comments are left out.
     let words: Set<String>
 
-    /// The name without folders and ending.
+    /// The name without folders and extension.
     var name: String { String(path.split(separator: "/").last?.split(separator: ".").first ?? "") }
     /// The folder below `Sources` or `Tests`.
     var module: String { String(path.split(separator: "/")[1]) }
 
-    /// A place in it, as compilers write it.
+    /// Returns a place in it, in the form of compilers.
     func place(_ index: Int) -> String { "\(path):\(index + 1)" }
   }
 

@@ -1,14 +1,14 @@
-/// A declaration of a Swift file, found by the layout that `swift format` gives it: it ends with the first closing
-/// brace that stands below its first letter.
+/// A declaration of a Swift file, found by the layout of `swift format`: it ends with the first closing brace below its
+/// first letter.
 struct SwiftDeclaration: Sendable {
   /// `struct`, `extension`, `func`, `init`, …
   let keyword: String
-  /// What is declared or extended, with its outer types.
+  /// The name that is declared or extended, with its outer types.
   let name: String
   let modifiers: [String]
   /// The index of the first line.
   let line: Int
-  /// How many lines it has; 1 for a declaration without a body.
+  /// The number of its lines; 1 for a declaration without a body.
   let lineCount: Int
 
   static let types: Set<String> = ["struct", "class", "enum", "actor", "extension", "protocol", "typealias"]
@@ -20,7 +20,7 @@ struct SwiftDeclaration: Sendable {
     "consuming", "borrowing", "prefix", "postfix", "infix", "dynamic", "optional",
   ]
 
-  /// All declarations of a file, nested ones too, in order.
+  /// Returns all declarations of a file, nested ones too, in order.
   static func all(in lines: [Substring]) -> [SwiftDeclaration] {
     lines.indices.compactMap { SwiftDeclaration(lines, at: $0) }
   }
@@ -50,7 +50,7 @@ struct SwiftDeclaration: Sendable {
     lineCount = Self.lineCount(lines, from: line, indentation: indentation)
   }
 
-  /// A line without the attributes that begin it: `@Test("…") func` is a function.
+  /// Returns a line without its leading attributes: `@Test("…") func` is a function.
   private static func withoutAttributes(_ text: Substring) -> Substring {
     var rest = text
     while rest.first == "@" {
@@ -76,7 +76,7 @@ struct SwiftDeclaration: Sendable {
       let rest = line.dropFirst(depth)
       if depth < indentation { return 1 }
       if rest.first == "}" { return index - first + 1 }
-      // A signature over several lines goes on with its closing parenthesis or its conditions.
+      // A signature over several lines continues with its closing parenthesis or its conditions.
       guard [")", "where ", "{", "#"].contains(where: rest.hasPrefix) else { return 1 }
     }
     return 1

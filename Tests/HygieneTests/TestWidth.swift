@@ -5,10 +5,10 @@ import Synchronization
 import TestKit
 import Testing
 
-/// The number of tests that run side by side.
+/// The number of tests that run in parallel.
 ///
-/// Swift Testing starts all tests of a run at once. Those that wait then stay open, with their servers, for as long as
-/// it takes until every other one has had a turn. So a run has a width: twice as many as there are cores, at least 4.
+/// Swift Testing starts all tests of a run at once. A test that waits then stays open, with its servers, until every
+/// other one has run. So a run has a width: twice the number of cores, at least 4.
 /// `SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH` in the environment of `swift test` sets another.
 enum TestWidth {
   /// The variable that Swift Testing reads before the first test.
@@ -18,12 +18,12 @@ enum TestWidth {
   static var value: Int? { getenv(variable).flatMap { Int(String(cString: $0)) } }
 }
 
-/// Sets the width where the environment has none, and has tests run on `TestThreads`. The loader calls it before
-/// `main`; a test, or a trait of one, would come too late, after Swift Testing has read the variable.
+/// Sets the width if the environment has none, and makes tests run on `TestThreads`. The loader calls it before `main`;
+/// a test, or its trait, would be too late, after Swift Testing has read the variable.
 @used @section(".init_array")
 private let prepareTests: @convention(c) () -> Void = {
   setenv(TestWidth.variable, String(max(4, 2 * SystemThread.coreCount)), 0)
-  // Where the runtime has no such variable, tests stay on its own threads, and take longer.
+  // If the runtime has no such variable, tests stay on its own threads, and take longer.
   guard let variable = dlsym(nil, "swift_task_enqueueGlobal_hook") else { return }
   typealias Hook = @convention(thin) (UnownedJob, @convention(thin) (UnownedJob) -> Void) -> Void
   let hook: Hook = { job, _ in TestThreads.shared.enqueue(ExecutorJob(job)) }
@@ -39,7 +39,7 @@ private let prepareTests: @convention(c) () -> Void = {
     let count = Self.running.add(1, ordering: .relaxed).newValue
     defer { Self.running.subtract(1, ordering: .relaxed) }
     #expect(count <= width)
-    // Each lets the others have a turn.
+    // Each lets the others run.
     for _ in 0..<64 { await Task.yield() }
   }
 
@@ -59,10 +59,10 @@ private let prepareTests: @convention(c) () -> Void = {
   }
 }
 
-/// The threads that tests run on: as many as the width, and some for tasks that tests begin.
+/// The threads that tests run on: as many as the width, and some for tasks that tests start.
 ///
-/// Most tests wait in calls that keep their thread, for a socket or a program. Swift's own pool has one thread for each
-/// core: a few such tests hold all of them, and the cores are idle.
+/// Most tests block their thread while they wait for a socket or a program. Swift's own pool has one thread for each
+/// core: a few such tests would block all of them, with idle cores.
 final class TestThreads: TaskExecutor {
   static let shared = TestThreads()
 
@@ -76,7 +76,7 @@ final class TestThreads: TaskExecutor {
   }
 
   private func run() -> Never {
-    // For what runs here, a pipe without a reader is an error of the call that writes.
+    // On this thread, a pipe without a reader is an error of the call that writes.
     var signals = sigset_t()
     sigemptyset(&signals)
     sigaddset(&signals, SIGPIPE)

@@ -23,7 +23,7 @@ struct ConformanceTests {
   /// Tests that fail, with the reason.
   private static let failing: [String: String] = [:]
 
-  /// `../shared/cel` of the repository, nil when it is not there.
+  /// `../shared/cel` of the repository; nil if it does not exist.
   private static var directory: URL? {
     let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
     let directory = root.appendingPathComponent("../../../shared/cel").standardized

@@ -65,8 +65,8 @@ struct BatchHandler: Sendable {
 ///
 /// Each body counts in the share of its own client until all are there, and together they are bounded. If the body of a
 /// successful write would exceed the limit, the write is answered without it, as it also is if its client may not hold
-/// more memory or asks again what became of the write. So no client is told that nothing happened, and no write is sent
-/// again.
+/// more memory or asks again for the outcome of the write. So no client is told that nothing happened, and no write is
+/// sent again.
 final class BatchAnswers: Sendable {
   private struct State {
     var answers: [NodeAnswer?]

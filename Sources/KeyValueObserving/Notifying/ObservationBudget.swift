@@ -119,7 +119,7 @@ struct StateValues {
   /// Counts steps of the commit for which no client pays.
   mutating func count(_ steps: Int) { budget.count(steps) }
 
-  /// The value of an evaluation; nil if it has not been worked out.
+  /// The value of an evaluation; nil if it has not been computed.
   subscript(evaluation: Evaluation) -> Value? { known[evaluation] }
 
   /// Stores a value for the other observations of it.

@@ -233,7 +233,7 @@ extension StreamServices {
   ) throws(Problem) -> CellTarget {
     let state = publication.snapshot.state
     if toleratesMissing, !mayBeGone, let object = binding.object, !state.isThere(object, for: binding.viewer) {
-      // Everything else has to be valid all the same.
+      // Everything else still has to be valid.
       _ = try observations(of: binding, state, mayBeGone: true)
       return CellTarget(missing: object)
     }

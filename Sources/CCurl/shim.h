@@ -4,33 +4,43 @@
 #include <curl/curl.h>
 #include <stdbool.h>
 
-// The parameters of a transfer. One struct instead of curl's options: Swift cannot call variadic functions, and the
-// compiler checks the type of each member. Strings and the body are copied, lists and buffers are not.
+/// The parameters of a transfer. One struct instead of curl's options: Swift cannot call variadic functions, and the
+/// compiler checks the type of each member. Strings and the body are copied, lists and buffers are not.
 struct keyway_transfer {
   const char *url;
-  // The request target as it is sent, regardless of how curl would normalize the path of the URL.
+  /// The request target, sent unchanged; curl would normalize the path of the URL.
   const char *target;
   const char *method;
+  /// The header fields, one string for each.
   struct curl_slist *fields;
-  // The host and port to connect to instead of those of the URL, in the form of CURLOPT_CONNECT_TO; NULL for those of
-  // the URL.
+  /// The host and port to connect to instead of those of the URL, in the form of CURLOPT_CONNECT_TO; NULL for those of
+  /// the URL.
   struct curl_slist *connect_to;
+  /// The body; ignored unless `has_body`.
   const void *body;
   curl_off_t body_bytes;
   bool has_body;
+  /// True for a HEAD request, which has no body.
   bool is_head;
-  // The certificates to trust in place of the system's; NULL for the system's.
+  /// The file of the certificates to trust instead of the system's; NULL for the system's.
   const char *ca_file;
+  /// The time limit for a connection to be established.
   long connect_milliseconds;
+  /// The time for which an idle connection is reused.
   long idle_seconds;
-  // At least CURL_ERROR_SIZE bytes.
+  /// A buffer for the error message, of at least CURL_ERROR_SIZE bytes.
   char *error;
+  /// The context that is passed to the callbacks.
   void *context;
+  /// Called once the connection is established, right before the request is sent.
   curl_prereq_callback begun;
+  /// Called with each line of the response's head.
   curl_write_callback head_line;
+  /// Called with each piece of the response's body.
   curl_write_callback content;
 };
 
+/// Sets the options of a handle for a transfer. Returns the error of the first option that curl refuses.
 static inline CURLcode keyway_prepare_transfer(CURL *handle, const struct keyway_transfer *transfer) {
   CURLcode code;
 #define KEYWAY_SET(option, value) \
@@ -59,7 +69,7 @@ static inline CURLcode keyway_prepare_transfer(CURL *handle, const struct keyway
   KEYWAY_SET(CURLOPT_SSL_VERIFYHOST, 2L);
   if (transfer->ca_file != NULL) {
     KEYWAY_SET(CURLOPT_CAINFO, transfer->ca_file);
-    // Otherwise the system's folder would be trusted as well.
+    // Otherwise curl would also trust the system's folder of certificates.
     KEYWAY_SET(CURLOPT_CAPATH, NULL);
   }
   // A replaced file takes effect after a minute, and not after a day.
@@ -80,12 +90,12 @@ static inline CURLcode keyway_prepare_transfer(CURL *handle, const struct keyway
   return CURLE_OK;
 }
 
-// Limits the number of idle connections that are kept. A wrapper, because curl_multi_setopt is variadic.
+/// Limits the number of idle connections that are kept. A wrapper, because curl_multi_setopt is variadic.
 static inline CURLMcode keyway_keep_connections(CURLM *multi, long count) {
   return curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, count);
 }
 
-// Returns the status of the last response whose head has come. A wrapper, because curl_easy_getinfo is variadic.
+/// Returns the status of the last response whose head was received. A wrapper, because curl_easy_getinfo is variadic.
 static inline long keyway_response_status(CURL *handle) {
   long status = 0;
   curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);

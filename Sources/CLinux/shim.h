@@ -5,20 +5,21 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-// Names the calling thread; the kernel keeps 15 bytes. A wrapper, because prctl is variadic.
+/// Sets the name of the calling thread; the kernel uses the first 15 bytes. A wrapper, because prctl is variadic.
 static inline void keyway_name_thread(const char *name) {
   extern int prctl(int, ...);
   prctl(15 /* PR_SET_NAME, <linux/prctl.h> */, name, 0L, 0L, 0L);
 }
 
-// <fcntl.h> hides O_PATH unless _GNU_SOURCE is defined. The number is the same on all platforms that Swift runs on
-// (asm-generic/fcntl.h).
+/// O_PATH, which <fcntl.h> hides unless _GNU_SOURCE is defined. The number is the same on all platforms that Swift runs
+/// on (asm-generic/fcntl.h).
 static const int keyway_open_path_only = 010000000;
 
-// Identifies the file that a path leads to or, with an empty path, the open file. Returns false if there is none.
-// Queries nothing else: since Linux 6.13, reading a file's times makes the next write renew them, and the next sync
-// write them to the disk (fdatasync too, where ext4 has no journal). <sys/stat.h> hides statx unless _GNU_SOURCE is
-// defined.
+/// Identifies the file at a path or, with an empty path, the open file. Returns false if it does not exist.
+///
+/// Queries nothing else: since Linux 6.13, reading a file's times makes the next write renew them, and the next sync
+/// write them to the disk (fdatasync too, where ext4 has no journal). <sys/stat.h> hides statx unless _GNU_SOURCE is
+/// defined.
 static inline _Bool keyway_identify_file(
   int descriptor, const char *path, unsigned long long *device, unsigned long long *inode) {
   extern int statx(int, const char *, int, unsigned, struct statx *);
@@ -29,11 +30,15 @@ static inline _Bool keyway_identify_file(
   return 1;
 }
 
-// <spawn.h> hides these two unless _GNU_SOURCE is defined. `actions` is a `posix_spawn_file_actions_t *`.
+/// Closes all descriptors from `first` on in the child. `actions` is a `posix_spawn_file_actions_t *`. <spawn.h> hides
+/// the function unless _GNU_SOURCE is defined.
 static inline int keyway_spawn_close_from(void *actions, int first) {
   extern int posix_spawn_file_actions_addclosefrom_np(void *, int);
   return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }
+
+/// Changes the working directory of the child. `actions` is a `posix_spawn_file_actions_t *`. <spawn.h> hides the
+/// function unless _GNU_SOURCE is defined.
 static inline int keyway_spawn_change_folder(void *actions, const char *folder) {
   extern int posix_spawn_file_actions_addchdir_np(void *, const char *);
   return posix_spawn_file_actions_addchdir_np(actions, folder);

@@ -3,6 +3,6 @@
 // libpq, PostgreSQL's own client library: Debian's libpq-dev.
 #include <libpq-fe.h>
 
-// A macro of postgres_ext.h with a cast, which Swift does not import.
+/// The field code of the SQLSTATE in an error: a macro of postgres_ext.h with a cast, which Swift does not import.
 static const int keyway_postgres_sqlstate = PG_DIAG_SQLSTATE;
 #endif

@@ -12,21 +12,21 @@
 //
 // Calls for descriptors that were not registered here, and calls with flags, go to the kernel as usual.
 
-// A function that reads from a descriptor for libmicrohttpd, with the result and errno of recv(2). `context` is that of
-// the descriptor.
+/// A function that reads from a descriptor for libmicrohttpd, with the result and errno of recv(2). `context` is that
+/// of the descriptor.
 typedef ssize_t (*keyway_receiver)(void *context, int descriptor, void *buffer, size_t size);
 
-// Makes recv on this descriptor call `receiver` from now on; a null `context` ends that. Returns false if the number of
-// the descriptor is too large. The same thread registers a descriptor, reads from it, and closes it.
+/// Makes recv on this descriptor call `receiver` from now on; a null `context` ends that. Returns false if the number
+/// of the descriptor is too large. The same thread registers a descriptor, reads from it, and closes it.
 bool keyway_receive_through(int descriptor, void *context, keyway_receiver receiver);
 
-// Does the same as recv(2), for receivers.
+/// Reads from a descriptor like recv(2), for receivers.
 ssize_t keyway_receive(int descriptor, void *buffer, size_t size);
 
-// Accepts a connection of a listening socket, without waiting for one. The descriptor is non-blocking, and is not
-// inherited by programs that are started. Like accept4(2), which the C library declares for GNU sources alone.
+/// Accepts a connection of a listening socket, without waiting for one. The descriptor is non-blocking, and is not
+/// inherited by programs that are started. Like accept4(2), which the C library declares only for GNU sources.
 int keyway_accept(int listener, void *address, unsigned *length);
 
-// Returns true if the recv of the process is the one defined here. A program that was linked otherwise must not serve.
+/// Returns true if the recv of the process is the one defined here. A program that was linked otherwise must not serve.
 bool keyway_calls_are_ours(void);
 #endif

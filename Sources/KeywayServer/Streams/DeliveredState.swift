@@ -45,8 +45,8 @@ struct DeliveredState {
   }
 }
 
-/// The contents of a live query that a stream or a cell has missed, stored as the rows that its client has, even if
-/// they are no longer in the result.
+/// The contents of a live query that a stream or a cell has missed, stored as the rows that its client has, independent
+/// of their later changes.
 struct MissedContents {
   /// The rows that the client has.
   let shown: QueryResult

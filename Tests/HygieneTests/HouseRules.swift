@@ -34,6 +34,21 @@ enum HouseRules {
   /// The same, of several words.
   static let avoidedPhrases = ["nobody who"]
 
+  /// Words that do not open a paragraph of a documentation comment. A noun or a verb does.
+  static let avoidedOpenings: Set<String> = [
+    "What", "How", "Whether", "Where", "Whose", "Those", "Who", "Whom", "Has",
+  ]
+
+  /// Words that documentation comments do not use as terms. Say "releases", "outcome", "computed", "is notified".
+  static let avoidedTerms: Set<String> = [
+    "whoever", "somebody", "anybody", "nobody", "courtesy", "the pen", "hear of", "hears of", "heard of", "in earnest",
+    "in vain", "as ever", "all the same", "the like", "lets go of", "let go of", "worked out", "became of", "become of",
+    "becomes of", "begins anew", "comes to nothing",
+  ]
+
+  /// Words after "no" with which it does not stand for "not a".
+  static let comparatives: Set<String> = ["longer", "later", "older", "newer", "more", "less", "better"]
+
   /// The modules whose declarations may be `public`: those of the library products. Everything else is `package`.
   static let products: Set<String> = ["KeyValueModel", "KeyValueObserving"]
 

@@ -31,6 +31,11 @@ struct PageHygieneTests {
     expectNone(tree.pages.flatMap(\.avoidedWords))
   }
 
+  @Test("A page says that a thing is not another")
+  func denials() {
+    expectNone(tree.pages.flatMap { page in page.places(Prose(page: page.lines).denials(allowingThere: true)) })
+  }
+
   @Test("A file or folder that a page names exists")
   func files() {
     let places = tree.pages.flatMap { page in

@@ -105,4 +105,26 @@ struct SourceHygieneTests {
   func words() {
     expectNone(tree.sources.flatMap(\.avoidedWords))
   }
+
+  @Test("Each paragraph of a documentation comment opens with a noun or a verb")
+  func openings() {
+    expectNone(
+      files.flatMap { file in
+        file.places(Prose(documentationOf: file.lines).openings(with: HouseRules.avoidedOpenings))
+      })
+  }
+
+  @Test("Documentation comments use standard terms")
+  func terms() {
+    expectNone(
+      files.flatMap { file in
+        let prose = Prose(documentationOf: file.lines)
+        return file.places(prose.terms(HouseRules.avoidedTerms) + prose.denials(allowingThere: true))
+      })
+  }
+
+  @Test("A message says that a thing does not exist, or is not another")
+  func denials() {
+    expectNone(tree.sources.flatMap { file in file.places(Prose(codeOf: file.lines).denials(allowingThere: false)) })
+  }
 }

@@ -61,6 +61,9 @@ extension SourceTree.File {
     declarations.contains { $0.keyword == "extension" && $0.name == type }
   }
 
+  /// Returns the places of faults in the file's prose, each with its words.
+  func places(_ findings: [Prose.Finding]) -> [String] { findings.map { "\(place($0.index)): \($0.words)" } }
+
   /// The places of words that `HouseRules` avoids.
   var avoidedWords: [String] {
     lines.indices.compactMap { index in

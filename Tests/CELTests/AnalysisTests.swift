@@ -5,7 +5,7 @@ import Testing
 @Suite("Analysis")
 struct AnalysisTests {
   @Test(
-    "What an expression may read is known",
+    "The analysis finds the key paths that an expression may read",
     arguments: [
       ("1 + 2", "{}"), ("name", "{name}"), ("this.name", "{name}"), ("this", "{}"),
       ("head.manager.name", "{head{manager{name}}}"),

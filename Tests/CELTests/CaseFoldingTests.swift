@@ -96,7 +96,7 @@ struct CaseFoldingTests {
   }
 
   @Test(
-    "What simple case folding keeps apart does not match",
+    "Letters that simple case folding distinguishes do not match",
     arguments: [
       ("i", "ı"), ("i", "İ"), ("ß", "s"), ("ǰ", "J"), ("ﬀ", "ﬁ"), ("1", "2"), ("ᾳ", "α"), ("_", "\u{7F}"), ("@", "`"),
     ])

@@ -38,7 +38,7 @@ struct RegexTests {
   func mismatch(_ pattern: String, _ text: String) throws { #expect(try !RegexTests.matches(pattern, text)) }
 
   @Test(
-    "Where all of Unicode counts, so it does in named sets, their opposites, brackets and word boundaries",
+    "All of Unicode counts in named sets, their opposites, brackets and word boundaries",
     arguments: [
       ("^\\w+$", "né_9", true), ("^\\W$", "é", false), ("^[^\\W\\d]+$", "é", true), ("^[^\\W\\d]+$", "٣", false),
       ("^\\d$", "٣", true), ("^[\\D]$", "٣", false), ("^\\s\\S$", "\u{A0}é", true), ("^[\\S]$", "\u{A0}", false),

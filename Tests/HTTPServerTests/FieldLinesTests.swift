@@ -22,7 +22,7 @@ import Testing
         + "\r\nCross-Origin-Resource-Policy: same-origin")
   }
 
-  @Test("What the server decides on is left out, as is what has no value")
+  @Test("Fields that the server controls are left out, and fields without a value")
   func leftOut() {
     var fields: HTTPFields = [.contentLength: "7", .date: "today", .transferEncoding: "gzip", .connection: "close"]
     fields[.location] = ""

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTPServer
 
-@Suite("Which fields a request may have") struct FieldNameFilterTests {
+@Suite("Filtering fields of a request") struct FieldNameFilterTests {
   private static let names = [
     "Host", "Accept", "Accept-Encoding", "Content-Type", "If-None-Match", "Keyway-Cursor", "Last-Event-ID", "X", "_a-1",
   ]

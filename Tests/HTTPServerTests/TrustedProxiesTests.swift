@@ -66,7 +66,7 @@ import Testing
     #expect(limiter.count == 7)
   }
 
-  @Test("What is no address is refused")
+  @Test("A text that is not an address is refused")
   func mistakes() {
     for text in ["", "localhost", "10.0.0", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "::1/129", "10.0.0.1, ::1", "*"]
     {

@@ -95,7 +95,7 @@ struct AttributeNoticesTests {
     }
   }
 
-  @Test("Whatever is set, it is told as the notifier of all commits tells it", arguments: 0..<40)
+  @Test("Any setting sends the same notifications as the notifier of all commits", arguments: 0..<40)
   mutating func likeAnyOther(round: Int) throws {
     var random = SplitMix64(seed: seed, part: UInt64(round))
     let paths = ["x", "y", "calm"]

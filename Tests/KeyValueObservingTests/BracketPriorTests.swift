@@ -36,7 +36,7 @@ struct BracketPriorTests {
 
   // MARK: Silent settings inside
 
-  @Test("What a computed key was at the willChange is old, whatever a manual key is set to inside, before or after")
+  @Test("The old value of a computed key is that at the willChange, with a manual key set inside, before or after")
   mutating func silentInput() throws {
     try fixture.observe("A/1.sum", options: all)
     #expect(
@@ -75,7 +75,7 @@ struct BracketPriorTests {
       ])
   }
 
-  @Test("What is told inside a bracket is old from then on")
+  @Test("A value that is sent inside a bracket is the old one from then on")
   mutating func toldInside() throws {
     try fixture.observe("A/1.b.m")
     #expect(
@@ -86,7 +86,7 @@ struct BracketPriorTests {
 
   // MARK: New dependents inside
 
-  @Test("What the bracket's own operation links is told by it, prior and change, and not again at the didChange")
+  @Test("An object that an operation inside links sends prior and change then, and not again at the didChange")
   mutating func linkedInside() throws {
     try fixture.observe("A/4.b.members", "A/4.b.count", "A/4.b", options: all)
     let linked = [
@@ -97,7 +97,7 @@ struct BracketPriorTests {
       try fixture.told("will B/2 members", #"set B/2 members ["A/4"]"#, "did B/2 members") == linked)
   }
 
-  @Test("Where the bracket kept something from it afterwards, the didChange tells that, priors first")
+  @Test("Changes that the bracket holds back after that come at the didChange, priors first")
   mutating func keptAfterwards() throws {
     try fixture.observe("A/4.b.y", "A/4.b.members", options: all)
     #expect(

@@ -105,7 +105,7 @@ struct BracketTests {
       ])
   }
 
-  @Test("What is told inside a bracket is what its end calls old, and what it held back is old where something is told")
+  @Test("The old value at the end of a bracket is the last sent inside; a held back value is the next old one")
   mutating func chain() throws {
     try fixture.observe("A/1.b.y")
     #expect(
@@ -139,7 +139,7 @@ struct BracketTests {
         == ["A/1.calmB.y old=1 new=5"])
   }
 
-  @Test("What a bracket withheld is told by the next that happens, also behind a key that notifies when changed")
+  @Test("Changes that a bracket held back come with the next one, even after a key that notifies when changed")
   mutating func owed() throws {
     _ = try fixture.apply(["create A/2 {\"root\":\"A/1\"}", "create A/3 {\"b\":\"B/2\"}"])
     try fixture.observe("A/2.calmRootY")

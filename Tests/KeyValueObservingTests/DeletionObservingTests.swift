@@ -47,7 +47,7 @@ struct DeletionObservingTests {
     #expect(fixture.index.count == 0)
   }
 
-  @Test("What a cascade takes along is gone too")
+  @Test("Objects deleted by a cascade are gone too")
   mutating func cascade() throws {
     try fixture.observe("B/1.y", cell: "b")
     try fixture.observe("A/2.by", "A/2.b", cell: "c")

@@ -28,7 +28,7 @@ struct FollowingTests {
     fixture.index.notify(CollectionOfOne(commit), of: fixture.model.state) { _ in }
   }
 
-  @Test("What is committed meanwhile counts, also while nothing is observed yet", arguments: [false, true])
+  @Test("Commits meanwhile count, even while nothing is observed yet", arguments: [false, true])
   func commits(isObservedElsewhere: Bool) throws {
     for round in 0..<50 {
       var random = SplitMix64(seed: seed, part: UInt64(round))

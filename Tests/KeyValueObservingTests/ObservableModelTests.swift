@@ -56,7 +56,7 @@ struct ObservableModelTests {
     #expect(model.observationCount == 8)
   }
 
-  @Test("What cannot be observed, read or set is refused, and nothing is registered or told")
+  @Test("Key paths that cannot be observed, read or set are refused, and nothing is registered or sent")
   func refusals() throws {
     var count = 0
     #expect(throws: ModelError.self) { try model.observe(account, ["balance", "nope"]) { _ in count += 1 } }

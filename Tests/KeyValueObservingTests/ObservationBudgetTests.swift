@@ -127,7 +127,7 @@ struct ObservationBudgetTests {
     #expect(bound.map(\.hasOverflowed) == [false])
   }
 
-  @Test("Who is left over by one of several commits misses the rest, is told so once, and hears of the next again")
+  @Test("An observer over budget in one of several commits misses the rest, is notified once, and then gets the next")
   mutating func missingRest() throws {
     try fixture.observe("Team/0.members.@distinctUnionOfObjects.name")
     try fixture.observe("Team/0.name", "Team/1.name", observer: 2)
@@ -164,7 +164,7 @@ struct ObservationBudgetTests {
     }
   }
 
-  @Test("Who misses commits does not keep the observation of an object that its viewer may not read any more")
+  @Test("An observer that misses commits loses the observation of an object that its viewer may no longer read")
   func unreadable() throws {
     var fixture = try Fixture(
       """

@@ -75,7 +75,7 @@ struct ObservingOptionsTests {
       ])
   }
 
-  @Test("What is told does not depend on the order of registration")
+  @Test("Notifications do not depend on the order of registration")
   func registrationOrder() throws {
     let cells = [("a", "A/1.x"), ("b", "A/1.c"), ("c", "A/1.x"), ("d", "A/1.d")]
     var results: Set<[String]> = []

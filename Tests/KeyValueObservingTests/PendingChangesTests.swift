@@ -3,7 +3,7 @@ import KeyValueObserving
 import TestKit
 import Testing
 
-@Suite("What an invisible cell remembers")
+@Suite("Pending changes of an invisible cell")
 struct PendingChangesTests {
   var fixture: Fixture
   var observations: [Observation] = []
@@ -69,7 +69,7 @@ struct PendingChangesTests {
     }
   }
 
-  @Test("What is the same in the end is told as well")
+  @Test("A value that is the same at the end is sent too")
   mutating func thereAndBack() throws {
     try hide("x", "list", "set", "other")
     try apply("set A/1 x 1", "set A/1 other \"A/2\"", "set A/1 other null")
@@ -157,7 +157,7 @@ struct PendingChangesTests {
       ])
   }
 
-  @Test("What is behind a key that may lead elsewhere in silence is told as a whole", arguments: ["mute", "first"])
+  @Test("A value after a key that may change silently is sent as a whole", arguments: ["mute", "first"])
   mutating func behindSilence(_ key: String) throws {
     _ = try fixture.apply(["set A/1 mute \"A/2\"", "set A/1 other \"A/2\""])
     try hide("\(key).list")

@@ -36,7 +36,7 @@ struct LinearizabilityTests {
     #expect(holds([read(1, 0, 1)], from: 1) && !holds([read(1, 0, 1)], from: 2))
   }
 
-  @Test("What overlaps may be in any order, but in one only")
+  @Test("Overlapping operations may have any order, but only one")
   func overlapping() {
     #expect(holds([write(1, 0, 10), write(2, 0, 10), read(1, 11, 12)]))
     #expect(holds([write(1, 0, 10), write(2, 0, 10), read(2, 11, 12)]))

@@ -38,7 +38,7 @@ struct RoundCheckTests {
       text: "request", register: "a", revision: revision, floor: floor, condition: condition, refusedValue: refused)
   }
 
-  @Test("What was acknowledged is there, at its revision, and nothing else is")
+  @Test("Acknowledged writes exist at their revisions, and no others")
   func acknowledging() throws {
     var record = RoundRecord()
     record.acknowledged = [acknowledged(11, 2), acknowledged(12, nil)]

@@ -2,7 +2,7 @@ import Testing
 
 @testable import KeywayClient
 
-@Suite("What the client makes of answers and paths")
+@Suite("The client's reading of responses and paths")
 struct ProblemTests {
   @Test("a problem document becomes one readable line")
   func problem() {

@@ -76,7 +76,7 @@ import Testing
     #expect(server.requests.withLock { $0.count } == 3)
   }
 
-  @Test("Where nothing listens, a name has no address, or the scheme is another, nothing was sent")
+  @Test("If nothing listens, a name has no address, or the scheme is wrong, nothing was sent")
   func unreachable() throws {
     let port = try LoopbackPort.free()
     for (origin, kind) in [

@@ -6,7 +6,7 @@ import Testing
 @Suite("The state of an outbound transfer") struct TransferStateTests {
   private static let head = OutboundResponse(status: 200, fields: [])
 
-  @Test("Whatever pieces come and are taken, the reader gets all bytes once, in order, and no more wait than allowed")
+  @Test("In pieces of any size, the reader gets all bytes once, in order, and no more are buffered than allowed")
   func pieces() {
     var random = SplitMix64(seed: seed)
     for _ in 0..<500 {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Work that is kept for the next")
 struct BoundedCacheTests {
-  @Test("Who takes a result is its only owner, and of a key there are as many as were put back")
+  @Test("A taken result has one owner, and a key has as many results as were put back")
   func taking() {
     var cache = BoundedCache<String, Int>(weightLimit: 10)
     cache.put(1, for: "a", at: 1, weight: 1)
@@ -25,7 +25,7 @@ struct BoundedCacheTests {
     #expect((cache.count, cache.weight) == (3, 9))
   }
 
-  @Test("What is of too early a revision is forgotten")
+  @Test("Entries of too early a revision are dropped")
   func age() {
     var cache = BoundedCache<Int, Int>(weightLimit: 100)
     for number in 0..<10 { cache.put(number, for: number, at: UInt64(number), weight: 1) }
@@ -33,7 +33,7 @@ struct BoundedCacheTests {
     #expect((0..<10).filter { cache.item(for: $0) != nil } == [7, 8, 9])
   }
 
-  @Test("Whatever is put and taken, it never weighs more than it may, and gives only what was put")
+  @Test("After any puts and takes it stays within its weight, and returns only values that were put")
   func random() {
     var random = SplitMix64(seed: seed)
     var cache = BoundedCache<Int, (key: Int, weight: Int)>(weightLimit: 50)

@@ -99,7 +99,7 @@ struct DurabilityTests {
     }
   }
 
-  @Test("What came to nothing is not what later writes are judged by")
+  @Test("Later writes are not evaluated against a state that was not written")
   func judgedByWhatIs() async throws {
     let fixture = try Fixture()
     let create = KeyValueModel.Operation.create(try ref("Account/1"), [:])

@@ -24,7 +24,7 @@ struct GrowthLimitTests {
 
   private static func text(_ count: Int) -> JSONObject { ["note": .string(String(repeating: "x", count: count))] }
 
-  @Test("What is refused is what would add more than all objects, or a client, may take, and it changes nothing")
+  @Test("A write that would exceed the limit of all objects, or of a client, is refused, and changes nothing")
   func random() async throws {
     let (limit, share) = (100_000, 40_000)
     let fixture = try StoreFixture {
@@ -105,7 +105,7 @@ struct GrowthLimitTests {
     #expect(await Self.write(fixture.store, [.put(try ref("Account/new"), [:])]) == .overloaded)
   }
 
-  @Test("What a batch has noted of clients is gone where the batch comes to nothing")
+  @Test("The growth of clients in a batch is undone if the batch fails")
   func undone() {
     var growth = ClientGrowth(limit: 100, refusals: GrowthRefusals())
     growth.note(60, of: 1)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Store
 
-@Suite("What the store remembers")
+@Suite("The history of a store")
 struct HistoryTests {
   private func oldest(_ fixture: StoreFixture) -> (oldest: Revision, count: Int) {
     fixture.store.withPublication { ($0.snapshot.oldestResumable, $0.history.count) }
@@ -57,7 +57,7 @@ struct HistoryTests {
     #expect(isUntouched(one, 2))
   }
 
-  @Test("What was touched after each kept commit is what a list of all commits says", arguments: [1, 2, 7])
+  @Test("The objects touched after each retained commit are those in a list of all commits", arguments: [1, 2, 7])
   func touchesAtRandom(_ kept: Int) async throws {
     let fixture = try StoreFixture { $0.historyRevisions = kept }
     let accounts = try (0..<12).map { try ref("Account/\($0)") }
@@ -106,7 +106,7 @@ struct HistoryTests {
     #expect(latest.revision == 9 && latest.snapshot.revision == 9)
   }
 
-  @Test("Who has seen a state finds its revision or a later one, while others are shown")
+  @Test("A reader of a state finds its revision or a later one, while other states are published")
   func order() throws {
     let state = try Self.snapshot(0).state
     let snapshots = (0..<2_000).map { Snapshot(state: state, revision: Revision($0), oldestResumable: 0) }

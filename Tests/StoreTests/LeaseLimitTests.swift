@@ -3,7 +3,7 @@ import Store
 import TestKit
 import Testing
 
-@Suite("How many objects may have leases") struct LeaseLimitTests {
+@Suite("Limits on leases") struct LeaseLimitTests {
   private static func store(_ limit: Int, perClient: Int) throws -> StoreFixture {
     try StoreFixture {
       $0.leases = limit
@@ -53,7 +53,7 @@ import Testing
     #expect(fixture.store.leaseCount < 160)
   }
 
-  @Test("What is refused is what would be over a limit, whatever came before, and it changes nothing")
+  @Test("A lease is refused exactly if it would exceed a limit, after any others, and changes nothing")
   func random() async throws {
     let (limit, share) = (6, 4)
     let fixture = try Self.store(limit, perClient: share)

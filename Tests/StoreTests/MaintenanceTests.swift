@@ -143,7 +143,7 @@ struct MaintenanceTests {
     #expect(try folder.verify().problems.isEmpty)
   }
 
-  @Test("Where something would be lost, the store does not start, and the journal is as it was")
+  @Test("If data would be lost, the store does not start, and the journal is unchanged")
   func refusing() throws {
     let folder = Folder()
     try folder.append(1...9)

@@ -181,7 +181,7 @@ struct RecordTests {
     leader.store.close()
   }
 
-  @Test("What does not follow, cannot be read, is refused or cannot be written down changes nothing")
+  @Test("A record that does not follow, cannot be read, is refused or cannot be written changes nothing")
   func refusals() async throws {
     let leader = try Fixture(MemoryJournal(identity: JournalIdentity(epoch: "test", schema: "")))
     for value in 1...4 { await leader.write(try balance(value), attachment: nil) }
@@ -209,7 +209,7 @@ struct RecordTests {
     #expect(follower.store.revision == 4)
   }
 
-  @Test("Where both write to one journal, nothing is appended")
+  @Test("If both write to one journal, nothing is appended")
   func shared() async throws {
     let journal = MemoryJournal(identity: JournalIdentity(epoch: "test", schema: ""))
     let other = try Fixture(journal)

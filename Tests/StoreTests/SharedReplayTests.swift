@@ -29,7 +29,7 @@ struct SharedReplayTests {
     }
   }
 
-  @Test("However the commits are cut up, and whoever shares them, the same is told")
+  @Test("With commits in any portions, shared by any streams, the events are the same")
   func pieces() async throws {
     var random = SplitMix64(seed: seed)
     let fixture = try StoreFixture(Self.schema)
@@ -62,7 +62,7 @@ struct SharedReplayTests {
     }
   }
 
-  @Test("What happened after a revision is shared by those who ask at about the same time, as long as it may be kept")
+  @Test("Streams that resume from a revision at about the same time share its replay, as long as it may be cached")
   func sharing() async throws {
     let fixture = try StoreFixture { $0.resumedRevisions = 100 }
     let account = try ref("Account/1")

@@ -136,7 +136,7 @@ struct SharedStoreTests {
     }
   }
 
-  @Test("What is called for each batch of another node is called the same way each time")
+  @Test("The calls for each batch of another node are the same each time")
   func calling() async throws {
     let depths = Locked<[Int]>([])
     let one = try Node(database, "one")

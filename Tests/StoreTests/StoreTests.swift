@@ -36,7 +36,7 @@ struct StoreTests {
     #expect(fixture.recorder.published.last?.events.map(describe) == ["2 w [\"Account/1.balance 1 3\"] []"])
   }
 
-  @Test("What waits while the writer is busy becomes one batch, with its revisions and events in order")
+  @Test("Writes that wait while the writer is busy become one batch, with revisions and events in order")
   func batch() async throws {
     let fixture = try StoreFixture()
     await fixture.write(.create(try ref("Account/1"), ["balance": .integer(0)]))

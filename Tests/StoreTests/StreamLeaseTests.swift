@@ -58,7 +58,7 @@ struct StreamLeaseTests {
     #expect(StreamNumbers.node(of: 1) == 0 && b.first <= UInt64(Int64.max))
   }
 
-  @Test("What lasts with streams of other nodes ends when these are said to be gone, or their nodes, and not before")
+  @Test("Objects that last with streams of other nodes end once these, or their nodes, are reported gone")
   func leader() async throws {
     let world = try World(StreamNumbers(node: "http://a:1", random: nil))
     let (own, b, c) = (UInt64(3), Self.numbers("b").first + 1, Self.numbers("c").first + 1)

@@ -94,7 +94,7 @@ struct WriteQueueTests {
     #expect((10..<1_000).contains(batches), "\(batches) batches")
   }
 
-  @Test("What small writes usually take is what their bytes stand for: no client owes it")
+  @Test("The usual time of small writes is covered by their bytes: no client owes it")
   func quick() {
     var queue = Self.queue()
     for round in 0..<100 {
@@ -138,7 +138,7 @@ struct WriteQueueTests {
     #expect(batches > 1 && batches < 1_000)
   }
 
-  @Test("What waits is written, each client's in its order, whoever comes and whatever it owes")
+  @Test("All waiting writes are written, each client's in order, with any clients and debts")
   func order() {
     var random = SplitMix64(seed: seed)
     for _ in 0..<200 {

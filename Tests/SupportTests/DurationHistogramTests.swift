@@ -25,7 +25,7 @@ struct DurationHistogramTests {
     #expect(snapshot.count == UInt64(recorded.count))
   }
 
-  @Test("What several threads record at once is all there")
+  @Test("Concurrent records of several threads are all counted")
   func threads() async {
     let histogram = DurationHistogram()
     await withTaskGroup(of: Void.self) { group in

@@ -25,7 +25,7 @@ struct FairQueueTests {
   }
 
   @Test(
-    "What is taken out at once is out, however much it was, and the next lines begin empty", arguments: [1, 40, 600])
+    "Jobs taken out at once are out, in any number, and the next lines begin empty", arguments: [1, 40, 600])
   func takenOutAtOnce(_ count: Int) {
     var queue = FairQueue<String, Int>(threads: 1, limit: 1000, limitPerClient: 1000)
     for round in 0..<3 {
@@ -68,7 +68,7 @@ struct FairQueueTests {
     #expect(second?.job == 2)
   }
 
-  @Test("What is over a client's share of the queue is refused to that client, and what is over the queue to all")
+  @Test("A job over its client's share of the queue is refused for that client, one over the whole queue for all")
   func bounds() {
     var queue = FairQueue<String, Int>(threads: 2, limit: 5, limitPerClient: 3)
     let ofA = (0..<4).map { queue.enqueue($0, of: "a") }
@@ -100,7 +100,7 @@ struct FairQueueTests {
     #expect(rest == [5, 6] && queue.isIdle && !queue.hasNext)
   }
 
-  @Test("Whatever comes and goes, each job is done once, in the order of its client, and nothing is left behind")
+  @Test("With any arrivals and departures, each job is done once, in its client's order, and nothing is left behind")
   func random() {
     var random = SplitMix64(seed: seed)
     var queue = FairQueue<Int, Int>(threads: 3, limit: 40, limitPerClient: 15)

@@ -24,7 +24,7 @@ struct FairSharesTests {
     }
   }
 
-  @Test("Whatever clients take and give back, each has what the rule says, and the sums are right", arguments: 0..<20)
+  @Test("After any takes and returns each client's share follows the rule, and the sums are right", arguments: 0..<20)
   func random(_ round: UInt64) {
     var random = SplitMix64(seed: seed, part: round)
     let total = [1, 2, 7, 8, 16, 100, 1_024].randomElement(using: &random) ?? 100

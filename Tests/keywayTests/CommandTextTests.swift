@@ -6,14 +6,14 @@ import Testing
 
 @testable import keyway
 
-@Suite("What is typed on a command line, and what a command says") struct CommandTextTests {
+@Suite("Text on a command line, and messages of commands") struct CommandTextTests {
   @Test("A token may end its line", arguments: ["a.b-c_d~+/==", "abc\n", "abc\r\n", "abc\n\n"])
   func token(_ text: String) throws {
     #expect(try ClientOptions.token(text, from: "--token") == text.filter { !$0.isNewline })
   }
 
   @Test(
-    "What is not one token is refused, and not shown",
+    "A text that is not one token is refused, and not shown",
     arguments: [
       ("", "is empty; it must be a token"), ("\n", "is empty; it must be a token"),
       ("s3cret s3cret", "has 2 words; a token is one word"), ("s3cret\ns3cret\n", "has 2 words; a token is one word"),
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(
-    "What looks like JSON and is not is refused, with how it is written as a text",
+    "A text that looks like JSON and is not is refused, with its form as a JSON text",
     arguments: [
       ("[manager]", #"roles='"[manager]"'"#), ("{a:1}", #"roles='"{a:1}"'"#), (" [1", #"roles='" [1"'"#),
       ("\"it's", #"roles='"\"it'\''s"'"#), ("1e999", #"roles='"1e999"'"#),
@@ -135,7 +135,7 @@ import Testing
   }
 }
 
-@Suite("What create and patch take as keys") struct ObjectBodyTests {
+@Suite("Keys for create and patch") struct ObjectBodyTests {
   @Test(
     "JSON is taken as it is, and key=value is a key each",
     arguments: [

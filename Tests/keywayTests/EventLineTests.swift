@@ -4,7 +4,7 @@ import Testing
 
 @testable import keyway
 
-@Suite("What watch and set make of events and arguments")
+@Suite("Lines of watch, and arguments of set")
 struct EventLineTests {
   @Test(
     "an event becomes lines for a person",

@@ -53,7 +53,7 @@ struct ImportPlannerTests {
     }
   }
 
-  @Test("What an object needs is made before it, also where its line comes later")
+  @Test("An object that another needs is created first, even if its line comes later")
   func required() throws {
     var planner = ImportPlanner()
     let batch = try [Self.row(1, "a", needs: "b"), Self.row(2, "b", needs: "c"), Self.row(3, "c")]
@@ -61,7 +61,7 @@ struct ImportPlannerTests {
     try planner.finish()
   }
 
-  @Test("What names an object of its batch is set after all are made, what names one that was there is made with it")
+  @Test("References to objects of the batch are set after all are created, those to existing ones at creation")
   func optional() throws {
     var planner = ImportPlanner()
     let batch = try [Self.row(1, "a", names: "b"), Self.row(2, "b", names: "old"), Self.row(3, "c", names: "c")]
@@ -115,7 +115,7 @@ struct ImportPlannerTests {
     }
   }
 
-  @Test("What never came is told by the first line that names it")
+  @Test("A missing object is reported at the first line that names it")
   func missing() throws {
     var planner = ImportPlanner()
     let batch = try [Self.row(1, "a", needs: "b"), Self.row(2, "b", needs: "x"), Self.row(3, "c", names: "y")]

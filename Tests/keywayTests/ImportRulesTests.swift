@@ -4,7 +4,7 @@ import Testing
 
 @testable import keyway
 
-@Suite("How rows become objects")
+@Suite("Rows as objects")
 struct ImportRulesTests {
   @Test(
     "an id is its columns joined, with spaces as hyphens",

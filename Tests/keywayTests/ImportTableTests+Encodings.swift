@@ -78,7 +78,7 @@ extension ImportTableTests {
       ]),
   ]
 
-  @Test("However a file is cut into pieces, its text is the same", arguments: encodings)
+  @Test("A file in pieces of any size has the same text", arguments: encodings)
   func pieces(_ example: Case) throws {
     let encoding = example.arguments.last
     func text(_ size: Int) -> TextDecoder.Output {

@@ -2,7 +2,7 @@ import ArgumentParser
 import CommandSupport
 import Testing
 
-@Suite("Where a command finds its server") struct ServerAddressTests {
+@Suite("The server address of a command") struct ServerAddressTests {
   @Test(
     "the environment says it: KEYWAY_SERVER, else the host and the port of the server",
     arguments: [

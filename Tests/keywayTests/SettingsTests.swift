@@ -259,7 +259,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("What has no setting of its own is a part of one that has")
+  @Test("A property without a setting of its own is part of one that has")
   func parts() throws {
     let totals = Settings.all.filter {
       ["nodes.forwarding", "requests.waiting", "writes.queued", "fetch.pages"].contains($0.name)

@@ -62,7 +62,7 @@ import Testing
     #expect(try guarded.server.stop() == 0)
   }
 
-  @Test("Those whom rules keep a key from see the rest, and hear what they may not write")
+  @Test("Users who may not see a key see the rest, and get an error for a forbidden write")
   func reading() throws {
     let guarded = try Guarded(schema: "/Config/access/feed.yaml")
     let admin = ["Authorization": "Bearer \(try guarded.token("root", roles: #"["keyway-admin"]"#))"]

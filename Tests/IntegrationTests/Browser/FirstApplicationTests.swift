@@ -36,7 +36,7 @@ import Testing
     return status == 0 ? browser.output : "\(browser.output)\(browser.errors)"
   }
 
-  @Test("What is done in one tab is seen in the other, and the page has at most 40 lines of HTML")
+  @Test("A change in one tab appears in the other, and the page has at most 40 lines of HTML")
   func using() throws {
     let folder = try ScratchDirectory()
     let server = try Self.serve(schema: try #require(try Self.blocks("yaml").first), settings: [:], in: folder)

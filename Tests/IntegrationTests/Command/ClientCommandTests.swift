@@ -166,7 +166,7 @@ struct ClientCommandTests {
     #expect(try run("set", "Note/1", "tags", "[new").errors.contains("looks like JSON but is not"))
   }
 
-  @Test("What is not UTF-8 is no argument, and nothing is written")
+  @Test("An argument that is not UTF-8 is refused, and nothing is written")
   func encoding() throws {
     for (command, place) in [
       ("set Note/1 text $'a\\xff'", "argument 4 is not UTF-8: its byte 2 is 0xFF"),

@@ -104,7 +104,7 @@ struct CommandLineTests {
     #expect(warned.status == 0 && warned.errors.contains("\(file.path):2:25: warning: "), "\(warned.errors)")
   }
 
-  @Test("What the system refuses is said in words, with the path and without a number of an error")
+  @Test("A refusal of the system is reported in words, with the path and without an error number")
   func files() throws {
     let folder = try ScratchDirectory()
     try Data([0x65, 0xFF]).write(to: URL(fileURLWithPath: folder.file("latin.yaml")))

@@ -3,7 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-@Suite("What the options of an import do") struct ImportOptionsTests {
+@Suite("Options of an import") struct ImportOptionsTests {
   private let server: ServerProcess
   private let folder: ScratchDirectory
 
@@ -109,7 +109,7 @@ import Testing
     #expect(stopped.errors.contains("hint: --reference quote=Quote takes the ids of the column"), "\(stopped.errors)")
   }
 
-  @Test("What refuses every row ends an import that keeps going at the first")
+  @Test("An error of every row ends an import with --keep-going at the first")
   func everyRow() throws {
     let unknown = try importing("a\n1\n2\n", "--entity", "Planet", "--keep-going")
     #expect(unknown.status == 1 && unknown.errors.contains("404 unknown-entity"), "\(unknown.errors)")

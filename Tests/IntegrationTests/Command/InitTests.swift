@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 @Suite("keyway init") struct InitTests {
-  @Test("What it writes is a schema and a configuration that a server starts with, in the folder that it names")
+  @Test("It writes a schema and a configuration that a server starts with, in the folder that it names")
   func starting() throws {
     let folder = try ScratchDirectory()
     let made = try ChildProcess.keyway("init", folder.file("todo"))
@@ -49,7 +49,7 @@ import Testing
     #expect(FileManager.default.fileExists(atPath: folder.file("keyway-data/example")))
   }
 
-  @Test("Where one of the files is there already, none is written", arguments: ["schema.yaml", "keyway.yaml"])
+  @Test("If one of the files exists, none is written", arguments: ["schema.yaml", "keyway.yaml"])
   func existing(_ name: String) throws {
     let folder = try ScratchDirectory()
     try folder.write("mine", to: name)

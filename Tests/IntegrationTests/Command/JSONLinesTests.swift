@@ -190,7 +190,7 @@ struct JSONLinesTests {
     #expect(held.errors.contains("raise the limit with --held-references"), "\(held.errors)")
   }
 
-  @Test("What is there already stops the import, is replaced, or is left as it is")
+  @Test("An existing object stops the import, is replaced, or is left unchanged")
   func conflicts() throws {
     let server = try server()
     let old = #"{"text":"old","size":1,"extra":{"a":1},"next":"Node/0"}"#

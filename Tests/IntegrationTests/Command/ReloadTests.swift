@@ -63,7 +63,7 @@ import Testing
     #expect(try server.client.must("GET", "/page.txt").text == "page two")
   }
 
-  @Test("What wants a restart is said and not done; a broken file, or a folder that is none, changes nothing")
+  @Test("A change that needs a restart is only logged; an invalid file, or a missing folder, changes nothing")
   func left() throws {
     try reload(
       "heartbeat: { seconds: 5 }\nlog: { access: all }\n",

@@ -45,7 +45,7 @@ struct StoreMigrationTests {
     #expect(try migrate("schema.yaml", "--dry-run").output.contains("nothing to do"))
   }
 
-  @Test("What loses nothing serve does by itself, with a revision of its own, so that old cursors are reset")
+  @Test("serve makes lossless changes by itself, with a revision of their own, so that old cursors are reset")
   func automatic() throws {
     let before = try cursor()
     try folder.write("schema.yaml", TransferStore.schema + "      limit: { type: integer, default: 5 }\n")
@@ -63,7 +63,7 @@ struct StoreMigrationTests {
     #expect(!again.child.errors.contains("the schema has changed"))
   }
 
-  @Test("What would lose something serve refuses, with what stands in the way; the old schema still serves")
+  @Test("serve refuses a change that would lose data, with the obstacles; the old schema still serves")
   func refused() throws {
     let before = try cursor()
     try folder.write("new.yaml", "entities: { Account: { keys: { balance: { type: integer } } } }\n")

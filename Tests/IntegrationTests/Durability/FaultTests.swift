@@ -133,7 +133,7 @@ struct FaultTests {
   }
 
   @Test(
-    "What is refused soon after writes were taken again is not there after a kill",
+    "A write that is refused soon after recovery does not exist after a kill",
     arguments: [FaultyDisk.Fault.syncError, .logSyncError])
   func refusedAgain(_ fault: FaultyDisk.Fault) throws {
     let world = try World()

@@ -3,7 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-@Suite("What becomes of a store's files while a server runs, and between two servers")
+@Suite("Lost files of a store, while a server runs and between two servers")
 struct LostStoreTests {
   private static let schema = "entities:\n  Note:\n    keys:\n      text: { type: string }\n"
 
@@ -143,7 +143,7 @@ struct LostStoreTests {
     #expect(result.output == "")
   }
 
-  @Test("Whatever the clock says, before 1970, far ahead, and back again, the server serves and keeps its store")
+  @Test("With a clock before 1970, far ahead, and back again, the server serves and its store stays intact")
   func clocks() throws {
     let folder = try ScratchDirectory()
     let library = folder.file("clock.so")

@@ -69,7 +69,7 @@ struct NodesCrashBenchTests {
     #expect(nodes() == 0)
   }
 
-  @Test("How many nodes and what they are belong together")
+  @Test("The number of nodes must suit their kind")
   func options() throws {
     for arguments in [["--nodes", "3"], ["--kind", "peers"], ["--nodes", "1", "--kind", "peers"]] {
       let bench = try ChildProcess.run(PackageFolder.keywayBench, ["crash"] + arguments)

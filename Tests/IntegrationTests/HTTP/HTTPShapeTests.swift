@@ -58,7 +58,7 @@ struct HTTPShapeTests {
     return responses
   }
 
-  @Test("What is wrong gets one whole answer, and the connection ends behind it")
+  @Test("Malformed requests get one whole response, and then the connection is closed")
   func refused() throws {
     let server = try ServerProcess()
     let revision = try server.revision
@@ -76,7 +76,7 @@ struct HTTPShapeTests {
     if getenv("KEYWAY_TEST_TABLE") != nil { print(table.joined(separator: "\n")) }
   }
 
-  @Test("What is wrong is refused as well where it comes byte by byte, and behind a request that is right")
+  @Test("Malformed requests are also refused byte by byte, and after a valid request")
   func refusedInPieces() throws {
     let server = try ServerProcess()
     let right = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -91,7 +91,7 @@ struct HTTPShapeTests {
     #expect(try server.revision == 1)
   }
 
-  @Test("What is right is taken, whole or byte by byte, and the connection stays")
+  @Test("Valid requests are accepted, whole or byte by byte, and the connection stays open")
   func taken() throws {
     let server = try ServerProcess()
     let last = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"

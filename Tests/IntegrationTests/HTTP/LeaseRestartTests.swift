@@ -4,7 +4,7 @@ import TestKit
 import Testing
 
 @Suite("Leases of a server that was killed") struct LeaseRestartTests {
-  @Test("Those of seconds end by the clock of the machine, those of streams soon, and all others go on")
+  @Test("Leases of seconds expire by the machine's clock, those of streams soon; other objects stay")
   func killed() throws {
     let folder = try ScratchDirectory()
     func serve() throws -> ServerProcess {

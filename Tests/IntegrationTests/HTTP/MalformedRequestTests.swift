@@ -332,7 +332,7 @@ struct MalformedRequestTests {
     #expect(try server.client.send("GET", "/v1/problems/\(mistake.code)").status == 200, "\(name)")
   }
 
-  @Test("What is no HTTP at all gets 400 or nothing, and the server lives on")
+  @Test("Bytes that are not HTTP get 400 or nothing, and the server keeps running")
   func noHTTP() throws {
     let server = try ServerProcess()
     let texts = [

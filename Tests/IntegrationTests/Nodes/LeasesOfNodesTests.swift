@@ -110,7 +110,7 @@ import Testing
     #expect(Set(try nodes.map { try #require($0.verified().split(separator: "\n").last) }).count == 1)
   }
 
-  @Test("What lasts with streams of a follower ends when that is killed, and of one that comes back; no other's does")
+  @Test("Objects that last with a follower's streams end if it is killed or restarted; those of others stay")
   func killed() throws {
     let directory = try ScratchDirectory()
     let leader = try NodeProcess("a", in: directory, settings: Self.settings)

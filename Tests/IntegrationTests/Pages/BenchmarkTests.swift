@@ -159,7 +159,7 @@ struct BenchmarkTests {
 
   // MARK: slow-readers
 
-  @Test("Those that stopped show in the end what GET shows, and the others got everything")
+  @Test("Readers that stopped finally show the same as GET, and the others got everything")
   func slowReaders() throws {
     let server = try ServerProcess()
     let bench = try ChildProcess.keywayBench(

@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test("What lasts with streams of a peer that never comes back ends, and nothing else; several peers' go together")
+  @Test("Objects that last with streams of a lost peer end, and no others; those of several peers end together")
   func dead() throws {
     let group = try PeerGroup(
       3,

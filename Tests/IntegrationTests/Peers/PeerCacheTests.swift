@@ -177,7 +177,7 @@ struct PeerCacheTests {
     #expect(try peer.client.stream("\(path)?since=\(cursor)").next().json["reason"].text == "epoch")
   }
 
-  @Test("However a peer is killed while its cache is written, it starts with what the cache has, and lacks nothing")
+  @Test("A peer that is killed while its cache is written starts with the cache, and lacks nothing")
   func killing() throws {
     let group = try PeerGroup(1, settings: ["history.revisions": "50", "snapshot.revisions": "40"])
     var last = ""

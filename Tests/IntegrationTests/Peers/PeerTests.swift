@@ -68,7 +68,7 @@ struct PeerTests {
     }
   }
 
-  @Test("What a client has seen at one peer it can name at another: tags, and cursors to resume from")
+  @Test("A client can use tags and cursors of one peer at another")
   func naming() throws {
     let group = try PeerGroup(3)
     let path = "/v1/objects/Account/1/balance"
@@ -213,7 +213,7 @@ struct PeerTests {
       Deadline().awaits { (try? group[0].send("PUT", "/v1/objects/Account/1/balance", body: "6"))?.status == 200 })
   }
 
-  @Test("Where the database lost what a peer has seen, all peers begin anew by themselves, with another epoch")
+  @Test("If the database lost records that a peer has seen, all peers restart their history with another epoch")
   func lostRecords() throws {
     let group = try PeerGroup(2)
     for number in 0..<5 { try group[number].must("PUT", "/v1/objects/Account/1/balance", body: "\(number)") }

@@ -5,7 +5,7 @@ import TestKit
 import Testing
 
 /// Peers that receive the records of their forwarded writes with the responses of the peer that appends.
-@Suite("What the pen hands over", .timeLimit(.minutes(60))) struct PenHandingTests {
+@Suite("Records in responses of the peer that appends", .timeLimit(.minutes(60))) struct PenHandingTests {
   private static let balance = "/v1/objects/Account/1/balance"
 
   /// Two peers: the first appends, the second knows that and reaches the database through a proxy that can be cut.
@@ -56,7 +56,7 @@ import Testing
     #expect(try group.peers[1].status["pen"].text == group.peers[1].url)
   }
 
-  @Test("Where there are keys, writes are taken and records handed to a peer that shows a node's token, and no other")
+  @Test("With keys, writes are accepted from, and records sent to, only a peer with a node's token")
   func tokens() throws {
     let directory = try ScratchDirectory()
     let keys = directory.file("keys.json")

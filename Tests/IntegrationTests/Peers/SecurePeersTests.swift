@@ -72,7 +72,7 @@ import Testing
     #expect(Deadline().awaits { (try? group[1].send("PUT", Self.balance, body: "22"))?.status == 200 })
   }
 
-  @Test("What names the streams and pages of a peer is passed on to it over https, in both directions")
+  @Test("Requests for streams and pages of a peer are forwarded to it over https, in both directions")
   func names() throws {
     let pair = try Pair()
     let group = pair.group

@@ -3,7 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-@Suite("How a stream ends whose reader is slow")
+@Suite("The end of a stream with a slow reader")
 struct SlowReaderEndTests {
   private static let settings = ["streams.pendingBytes": "8192"]
   private static let text = String(repeating: "x", count: 90_000)
@@ -91,7 +91,7 @@ struct SlowReaderEndTests {
     #expect(try server.client.send("GET", "/metrics").text.contains("reason=\"stalled\"} 1"))
   }
 
-  @Test("What waits for many of them does not grow with the commits that they miss")
+  @Test("The pending events of many slow readers do not grow with the commits that they miss")
   func memory() throws {
     let server = try ServerProcess(settings: Self.settings)
     let streams = try (0..<20).map {

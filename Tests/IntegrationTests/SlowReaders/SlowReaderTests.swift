@@ -16,7 +16,7 @@ struct SlowReaderTests {
   }
 
   @Test(
-    "Where it asked for that, it is sent away at its limit, to come back unharmed; the others get everything in order")
+    "If it asked for that, it is disconnected at its limit, and can resume; the others get everything in order")
   func overflowing() throws {
     let server = try ServerProcess(settings: ["streams.pendingBytes": "\(Self.limit)"])
     let fast = try server.client.stream(Self.target)
@@ -89,7 +89,7 @@ struct SlowReaderTests {
     #expect(next.changes.first?["coalesced"].whole == nil)
   }
 
-  @Test("Where the history no longer reaches back to its id, it is told reset, and the state")
+  @Test("If the history no longer reaches back to its id, it gets a reset, and the state")
   func compacted() throws {
     let server = try ServerProcess(settings: ["history.revisions": "10"])
     let stream = try server.client.stream(Self.target)

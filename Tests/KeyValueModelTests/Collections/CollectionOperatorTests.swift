@@ -105,7 +105,7 @@ struct CollectionOperatorTests {
   }
 
   @Test(
-    "What stands behind an operator may lead through to-ones and computed keys, and what stands before it too",
+    "The paths before and after an operator may lead through to-ones and computed keys",
     arguments: [
       ("Department/1", "employees.@sum.boss.salary", "40"), ("Department/1", "employees.@max.bossSalary", "30"),
       ("Department/1", "employees.@unionOfObjects.boss.name", #"["b","a"]"#),

@@ -141,7 +141,7 @@ struct CollectionTests {
     #expect((error.object, error.keyPath) == ("List/1", place.hasSuffix("bag") ? "bag" : "items"))
   }
 
-  @Test("What cannot be a member is refused by what is wrong with it")
+  @Test("A value that cannot be a member is refused with its own error")
   mutating func refused() throws {
     let cases: [(KeyValueModel.Operation, ModelError.Code)] = try [
       (.insert(#"["Item/1"]"#, into: "List/1.items"), .invalidValue),

@@ -1,7 +1,7 @@
 import KeyValueModel
 import Testing
 
-@Suite("What a commit says of keys")
+@Suite("Changes of keys in a commit")
 struct KeyChangeTests {
   static let schema = """
     entities:

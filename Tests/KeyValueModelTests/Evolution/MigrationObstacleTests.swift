@@ -2,7 +2,7 @@ import Testing
 
 @testable import KeyValueModel
 
-@Suite("What stands in the way of a new schema")
+@Suite("Obstacles to a new schema")
 struct MigrationObstacleTests {
   struct Case: Sendable, CustomTestStringConvertible {
     let old: String
@@ -140,7 +140,7 @@ struct MigrationObstacleTests {
     #expect(lines.count == 102)
   }
 
-  @Test("What a value says is cut where it is long")
+  @Test("Long values are abbreviated")
   func longValues() throws {
     let fixture = try EvolutionFixture(
       "A: {keys: {x: {type: string}}}", "A: {keys: {x: {type: string, enum: [a]}}}",

@@ -23,7 +23,7 @@ struct MigrationStepTests {
   }
 
   @Test(
-    "What is none is refused with the reason",
+    "A text that is not a step is refused with the reason",
     arguments: [
       ("", "is not a migration step; the steps are rename Entity NEW"), ("remove A", "is not a migration step"),
       ("rename", "'' is neither an Entity nor"), ("drop A.b.c", "'A.b.c' is neither"), ("drop 1A", "'1A' is neither"),

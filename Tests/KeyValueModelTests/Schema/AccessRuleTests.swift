@@ -135,7 +135,7 @@ import Testing
     #expect(try !viewer(nil).mayReadAll(of: schema.requireEntity("B"), in: schema))
   }
 
-  @Test("What who asks decides alone is asked of no object")
+  @Test("A rule that depends only on the identity is evaluated without an object")
   func outcomes() throws {
     func outcome(_ rule: String, _ claims: JSONObject?) throws -> Bool? {
       let schema = try Schema(

@@ -188,7 +188,7 @@ struct SchemaFingerprintTests {
     #expect(Schema.fingerprint(ofYAML: other) == Schema.fingerprint(ofYAML: text))
   }
 
-  @Test("What is declared counts, with its order", arguments: ["'8'", "b:", "toOne", "string", "A:"])
+  @Test("Only declared keys exist, in their order", arguments: ["'8'", "b:", "toOne", "string", "A:"])
   func different(_ part: String) {
     let other = text.replacing(part, with: part == "'8'" ? "8" : part + "x")
     #expect(Schema.fingerprint(ofYAML: other) != Schema.fingerprint(ofYAML: text))

@@ -59,7 +59,7 @@ struct ReadingWorkTests {
     ("Department", "wrong"), ("Department", "parent.employees.@avg.share"), ("Department", "employees.@count"),
   ]
 
-  @Test("What is read within a piece of work is what is read without, and so is the revision that it was read at")
+  @Test("Values and revisions read within a piece of work are the same as those read without it")
   func oracle() throws {
     for round in 0..<20 {
       var random = SplitMix64(seed: seed, part: UInt64(round))
@@ -117,7 +117,7 @@ struct ReadingWorkTests {
   }
 
   @Test(
-    "What all objects of a fetch ask of one other object is worked out once: twice the objects take twice the steps",
+    "A value that all objects of a fetch read is computed once: twice the objects take twice the steps",
     arguments: [
       (filter: nil, sort: "department.total"), (nil, "-department.employees.@avg.salary,name"),
       (nil, "department.mean"), ("department.total > 0.0", nil), ("department.best == 1", nil),

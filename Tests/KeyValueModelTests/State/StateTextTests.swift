@@ -146,7 +146,7 @@ struct StateTextTests {
   }
 
   @Test(
-    "What does not belong to the schema is refused, with its place",
+    "Data that does not fit the schema is refused, with its place",
     arguments: [
       (#"[]"#, "a '[' is missing (byte 1)"),
       (#"[["Persons",["name"],[]]]"#, "the schema has no entity 'Persons' (byte 2)"),

@@ -95,7 +95,7 @@ struct JournalTextTests {
     }
   }
 
-  @Test("What a request may nest comes back, also where each level is marked")
+  @Test("Values nested as deep as requests may be are read back, even with a mark at each level")
   func depth() throws {
     var value: Value = .reference(try ref("Account/1"))
     for level in 0..<64 { value = level.isMultiple(of: 2) ? .object(["@@object": value]) : .array([value]) }
@@ -107,7 +107,7 @@ struct JournalTextTests {
   }
 
   @Test(
-    "What no encoder writes is refused, with its place",
+    "A text that no encoder writes is refused, with its place",
     arguments: [
       ("", "a '[' is missing (byte 0)"),
       ("[1,[]]", "a string is missing (byte 1)"),

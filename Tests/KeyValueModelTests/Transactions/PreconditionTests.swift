@@ -46,7 +46,7 @@ struct PreconditionTests {
     }
   }
 
-  @Test("What is not there is unknown rather than changed")
+  @Test("A missing object is unknown rather than changed")
   mutating func absence() throws {
     let preconditions: [Precondition] = [
       .unchangedObject(try ref("A/9"), since: 5), .unchangedKeyPath(try ref("A/9"), "x", since: 5),

@@ -2,7 +2,7 @@ import Testing
 
 @testable import KeyValueModel
 
-@Suite("What is done before the writer has a transaction")
+@Suite("Preparation of a transaction before the writer")
 struct PreparationTests {
   var fixture: Fixture
 

@@ -58,7 +58,7 @@ struct TransactionLimitTests {
     #expect(try #require(fixture.model.state.record(one)).textBytes < 100_000)
   }
 
-  @Test("What a patch copies and takes away again counts for the transaction")
+  @Test("Values that a patch copies and removes again count for the transaction")
   mutating func temporaryCopies() throws {
     try fixture.put("Item/1", #"{"text":"\#(String(repeating: "a", count: 900))","notes":{}}"#)
     let pair = [#"{"op":"copy","from":"/text","path":"/notes/a"}"#, #"{"op":"remove","path":"/notes/a"}"#]
@@ -137,7 +137,7 @@ struct TransactionLimitTests {
     #expect(try #require(error.operation) < 20)
   }
 
-  @Test("What was committed once is carried out again without limits")
+  @Test("A committed transaction is redone without limits")
   mutating func replay() throws {
     let operation = Operation.set(one, keyPath: "text", .string(String(repeating: "a", count: 1_000)))
     #expect(try refusal([operation], Self.limits { $0.bytes = 10 }).code == .contentTooLarge)

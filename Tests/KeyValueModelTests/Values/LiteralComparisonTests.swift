@@ -107,7 +107,7 @@ struct LiteralComparisonTests {
   }
 
   @Test(
-    "What may hold is no mistake, nor is null, 'in', the order of an enum's words, or a value of unknown type",
+    "A comparison that may hold is valid, so are null, 'in', the order of an enum's words, and unknown types",
     arguments: [
       "state == 'open'", "state == null", "state in ['wide', 'open']", "state < 'p'", "'wide' >= state", "level == 2.0",
       "level < 9", "size == 2.0", "size < 1.5", "depth == 1", "extra == 'a'", "extra.b == 1.5", "owner == 'Person/7'",

@@ -16,7 +16,7 @@ struct ReferenceTests {
   }
 
   @Test(
-    "What is no entity and id is no reference",
+    "A text without an entity and an id is not a reference",
     arguments: [
       "", "/", "A/", "/1", "A", "A/.", "A/..", "1/1", "_A/1", "A/1/2", "A/é", "É/1", "A/a b", "A/a%20", "A/1?", "A-B/1",
       "Person/" + String(repeating: "x", count: 129), "A//1", " A/1", "A/1\n",
@@ -70,7 +70,7 @@ struct ReferenceTests {
     }
   }
 
-  @Test("Those of an entity come in order, its subclasses' among them")
+  @Test("The references of an entity come in order, with those of its subclasses")
   func family() throws {
     var fixture = try Fixture(
       """

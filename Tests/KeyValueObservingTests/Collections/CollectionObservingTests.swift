@@ -99,7 +99,7 @@ struct CollectionObservingTests {
   }
 
   @Test(
-    "What does nothing to a collection tells nobody",
+    "An operation that does not change a collection sends no notification",
     arguments: [
       #"union Department/1 tags ["a"]"#, #"minus Department/1 tags ["x"]"#, #"assign Department/1 tags ["b","a"]"#,
       #"intersect Department/1 tags ["a","b","c"]"#, #"insert Department/1 tags ["a"]"#,

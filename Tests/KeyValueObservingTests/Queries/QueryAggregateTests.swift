@@ -3,7 +3,7 @@ import Testing
 
 @testable import KeyValueObserving
 
-@Suite("What the rows of a live query come to")
+@Suite("Aggregates of a live query")
 struct QueryAggregateTests {
   private func fixture() throws -> QueryFixture {
     try QueryFixture(

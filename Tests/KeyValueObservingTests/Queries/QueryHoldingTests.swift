@@ -4,7 +4,7 @@ import Testing
 
 @testable import KeyValueObserving
 
-@Suite("What a client's live queries count")
+@Suite("Counts of a client's live queries")
 struct QueryHoldingTests {
   /// The watched queries and their payers, counted from scratch each time.
   private struct Oracle {
@@ -19,7 +19,7 @@ struct QueryHoldingTests {
     }
   }
 
-  @Test("Whoever watches what, each client has its queries and their present rows counted once", arguments: 0..<10)
+  @Test("Each client's queries and their present rows are counted once, with any watchers", arguments: 0..<10)
   func random(_ round: UInt64) throws {
     var random = SplitMix64(seed: seed, part: round)
     var fixture = try QueryFixture(QueryFixture.staff, "create Employee/1 {}", "create Employee/2 {}")

@@ -55,7 +55,7 @@ import Testing
     ("Doc/2", #"{"level":7,"owner":"Person/2","links":["Doc/1"]}"#), ("Doc/3", #"{"links":["Doc/2","Doc/1"]}"#),
   ]
 
-  @Test("Whatever a rule says, fetches, live queries and objects show the same, and what is no rule is refused")
+  @Test("With any rule, fetches, live queries and objects show the same; a text that is not a rule is refused")
   func anyRule() throws {
     var worlds = SplitMix64(seed: 1)
     let corpus = (0..<40).flatMap { _ in

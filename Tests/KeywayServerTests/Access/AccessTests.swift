@@ -61,7 +61,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
 }
 
 /// A schema without rules, on a server with keys: everything for admins, nothing for others.
-@Suite("Who may ask") struct AccessTests {
+@Suite("Access to routes") struct AccessTests {
   private static let put = #"{"firstName":"Eve","lastName":"Eve"}"#
   /// The status of each route and form of write for an anonymous client, a client with a token, and an admin.
   private static let table: [(method: String, target: String, body: String?, answers: [Int])] = [
@@ -292,7 +292,7 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
   private static func change(_ change: @escaping Change) -> Change { change }
 
   @Test(
-    "What is wrong with the settings is said at the start",
+    "Mistakes in the settings are reported at the start",
     arguments: [
       ("access.keys: '/nowhere/keys' cannot be read", change { $0.access.keys = "/nowhere/keys" }),
       ("access.admin", change { $0.access.admin = "identity." }),

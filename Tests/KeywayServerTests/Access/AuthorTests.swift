@@ -3,7 +3,7 @@ import Store
 import TestKit
 import Testing
 
-@Suite("Who wrote what")
+@Suite("Authors of transactions")
 struct AuthorTests {
   private static let schema = """
     access: { read: 'true', create: identity != null, update: identity != null, delete: identity != null }

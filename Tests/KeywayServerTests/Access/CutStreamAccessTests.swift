@@ -29,7 +29,7 @@ struct CutStreamAccessTests {
     #expect(try byAdmin.rest().isEmpty)
   }
 
-  @Test("What may not be read any more when a client comes back is gone, and comes from no replay")
+  @Test("An object that a returning client may no longer read is gone, and is in no replay")
   func lostRights() throws {
     let server = try GuardedServer.bank()
     let stream = try CuttableStream(server.server, cells: Self.cells, server.ann)

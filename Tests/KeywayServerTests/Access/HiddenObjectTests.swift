@@ -127,7 +127,7 @@ import Testing
     }
   }
 
-  @Test("What a section comes to leaves out what may not be read, of fetches and live queries")
+  @Test("Aggregates of sections leave out unreadable objects, in fetches and live queries")
   func sections() throws {
     let bank = try GuardedServer.bank()
     for number in 1...3 {

@@ -8,7 +8,7 @@ struct KeySetTests {
   private static let secret = String(repeating: "A", count: 43)
 
   @Test(
-    "What is wrong with a set is said, and nothing of it is taken",
+    "A mistake in a set is reported, and no key of the set is used",
     arguments: [
       ("", "it is not valid JSON"), ("[]", "it is not a JWK Set"), (#"{"keys":{}}"#, "it is not a JWK Set"),
       (#"{"keys":[1]}"#, "keys[0] is refused: it is not an object"),

@@ -45,7 +45,7 @@ import Testing
     #expect(try status(guarded, old) == 200)
   }
 
-  @Test("Whatever sub a token may have can be revoked, and one that cannot be is refused with the reason")
+  @Test("Any sub of a token can be revoked, and an impossible one is refused with the reason")
   func longestSubject() throws {
     let guarded = try GuardedServer()
     let longest = String(repeating: "/", count: 1_024)
@@ -73,7 +73,7 @@ import Testing
     #expect(try status(guarded, headers) == 200)
   }
 
-  @Test("What is listed, given, replaced and lifted; what is wrong changes nothing")
+  @Test("Revocations are listed, returned, replaced and removed; a malformed one changes nothing")
   func resources() throws {
     let guarded = try GuardedServer { $0.access.revocations = 3 }
     let admin = guarded.admin
@@ -169,7 +169,7 @@ import Testing
     #expect(waits)
   }
 
-  @Test("What the disk does not take does not count")
+  @Test("A revocation that the disk refuses has no effect")
   func faults() throws {
     let journal = FaultyJournal()
     let server = try TestServer(objects: [], journal: journal)

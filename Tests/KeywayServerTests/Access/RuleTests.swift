@@ -28,7 +28,7 @@ import Testing
     ("Customer", [200, 200, 200, 200, 200]),
   ]
 
-  @Test("What each identity may read, by every form of reading")
+  @Test("Each identity reads what its rules allow, by every form of reading")
   func reads() throws {
     let bank = try GuardedServer.bank()
     for row in Self.reads {
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  @Test("What may not be read is absent from fetches, counts, sections, folds, paths and expansions")
+  @Test("Unreadable objects are absent from fetches, counts, sections, folds, paths and expansions")
   func absence() throws {
     let bank = try GuardedServer.bank()
     func references(_ target: String, _ headers: [String: String]) throws -> [String] {
@@ -128,7 +128,7 @@ import Testing
     ("DELETE", "Customer/2", nil, [401, 403, 403, 403, 204]),
   ]
 
-  @Test("What each identity may write, by every form of writing; what is refused changes and numbers nothing")
+  @Test("Each identity writes what its rules allow, by every form of writing; a refusal changes nothing")
   func writes() throws {
     for row in Self.writes {
       for (position, status) in row.answers.enumerated() {
@@ -294,7 +294,7 @@ import Testing
     #expect(try box.client.send("POST", "/v1/transactions", box.ann, body: again).problem == "forbidden")
   }
 
-  @Test("Where nothing is hidden, a stream tells the same with rules as without: what was set to an equal value too")
+  @Test("If nothing is hidden, a stream sends the same with rules as without, settings to an equal value too")
   func sameEvents() throws {
     let schema = """
       access: { create: 'true' }

@@ -226,7 +226,7 @@ import Testing
     #expect(try status(guarded.client, session) == 200)
   }
 
-  @Test("Where the store takes no commit, a session has ended here, and the answer says that it may be good elsewhere")
+  @Test("If the store refuses the commit, a session ends on this node, and the response says that others may accept it")
   func withoutCommit() throws {
     let journal = FaultyJournal(MemoryJournal(identity: JournalIdentity(epoch: "faulty", schema: "")))
     let guarded = try GuardedServer(journal: journal)

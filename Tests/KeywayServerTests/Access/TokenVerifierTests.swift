@@ -216,7 +216,7 @@ struct TokenVerifierTests {
   }
 
   @Test(
-    "What is no compact JWT is malformed",
+    "A text that is not a compact JWT is malformed",
     arguments: ["", ".", "..", "a.b.c", "a.b", "e30.e30.e30.e30", "e30=.e30.AA", " e30.e30.AA", "e31.e30.AA"])
   func shapes(token: String) throws {
     let verifier = TokenVerifier(keys: try Self.set([try Self.signers()[0].key]))

@@ -118,7 +118,7 @@ struct CellTests {
   }
 
   @Test(
-    "What an invisible cell was not told is not lost when its context or its options change",
+    "Pending changes of an invisible cell survive a change of its context or its options",
     arguments: [(#"{"context":"row 3"}"#, #"{"visible":true}"#), ("{}", #"{"options":["new"],"visible":true}"#)])
   func changedWhileInvisible(_ change: String, _ show: String) throws {
     try bind("a", #"{"object":"Account/1","keyPaths":["balance"],"options":["old","new"]}"#)
@@ -238,7 +238,7 @@ struct CellTests {
     #expect(name.problem == "invalid-value")
   }
 
-  @Test("What one commit does to several cells is one event")
+  @Test("Changes of several cells by one commit are one event")
   func oneEvent() throws {
     for cell in ["a", "b", "c"] { try bind(cell, #"{"object":"Account/1","keyPaths":["balance"],"options":["new"]}"#) }
     try server.set("Account/1/balance", "3")

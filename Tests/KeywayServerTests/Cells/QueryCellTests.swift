@@ -47,7 +47,7 @@ struct QueryCellTests {
       ])
   }
 
-  @Test("What one commit does is told change, content, gone, and only the last has an id")
+  @Test("The events of one commit are change, content, gone, and only the last has an id")
   func order() throws {
     try screen.bind("a", #"{"object":"Employee/3","keyPaths":["salary"]}"#)
     try screen.bind("b", #"{"object":"Employee/1","keyPaths":["salary"]}"#)

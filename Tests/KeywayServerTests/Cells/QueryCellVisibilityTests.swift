@@ -68,7 +68,7 @@ struct QueryCellVisibilityTests {
     #expect(try screen.cell("q")["pending"].whole == 0)
   }
 
-  @Test("However much was missed, it is told as one content")
+  @Test("Any number of missed changes comes as one content")
   func much() throws {
     let rows = 10..<250
     func commit(_ operation: (Int) -> String) throws {

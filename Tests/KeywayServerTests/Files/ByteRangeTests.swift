@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Ranges of bytes") struct ByteRangeTests {
   @Test(
-    "What is no single range of bytes counts as none",
+    "A field that is not a single range of bytes is ignored",
     arguments: [
       nil, "", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1", "bytes=3-2", "bytes=0-1,4-5", "bytes=+1-2",
       "bytes=1-2x", "chunks=0-1", "bytes=--1", "bytes 0-1", "bytes=0x1-2", "bytes=٣-٤",

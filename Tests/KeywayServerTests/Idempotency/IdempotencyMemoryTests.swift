@@ -102,7 +102,7 @@ struct IdempotencyMemoryTests {
     #expect(try Self.begin(&memory, "a", "y", at: 1_010) == "first")
   }
 
-  @Test("Where the memory is full, by number or by bytes, the new request is refused, and no answer is forgotten")
+  @Test("If the memory is full, by number or by bytes, the new request is refused, and no response is dropped")
   func room() throws {
     for memory in [Self.memory(keys: 2), Self.memory(bytes: 2 * Self.pending + 2)] {
       var memory = memory
@@ -180,7 +180,7 @@ struct IdempotencyMemoryTests {
     memory.checkInvariants()
   }
 
-  @Test("What was restored counts for all and for no client; where the limits are lower now, the oldest make room")
+  @Test("Restored keys count in total but for no client; if the limits are lower now, the oldest are dropped")
   func restored() throws {
     var memory = Self.memory(keys: 3, clientPercent: 67)
     for number in 0..<4 {
@@ -195,7 +195,7 @@ struct IdempotencyMemoryTests {
     #expect(try Self.begin(&memory, "new", at: 21) == "first")
   }
 
-  @Test("Whatever happens, it is what the oracle says, and within its bounds")
+  @Test("After any requests it agrees with the oracle, and stays within its bounds")
   func race() throws {
     for round in 0..<200 {
       var random = SplitMix64(seed: seed &+ UInt64(round) &* 1_000_003)

@@ -307,7 +307,7 @@ struct IdempotencyKeyTests {
   }
 
   @Test(
-    "What is empty, too long, not visible ASCII, wrongly quoted, has parameters or came twice is malformed-query",
+    "A key that is empty, too long, not visible ASCII, wrongly quoted, with parameters or sent twice is malformed",
     arguments: [
       "", "  ", "\"\"", "a b", "\"a b\"", "a, b", "\"a\", \"b\"", "\"a", "a\"", "a\"b", "\"a\"b", "\"a\\", #""a\b""#,
       "\"a\";v=1", "schlüssel", "a\u{7F}", "\"a\tb\"", "\u{FFFD}", String(repeating: "a", count: 256),

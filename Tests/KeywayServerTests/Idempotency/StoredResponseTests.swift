@@ -19,7 +19,7 @@ struct StoredResponseTests {
     IdempotentRequest(key: try IdempotencyKey(key), fingerprint: RequestFingerprint(head: "POST /\n\n", body: [1, 2]))
   }
 
-  @Test("What is kept comes back, whatever bytes the body has; what is cut off or changed is none, or another")
+  @Test("A stored response is read back, with any bytes in the body; a truncated or changed one is none, or another")
   func roundTrip() throws {
     var random = SplitMix64(seed: seed)
     for _ in 0..<100 {
@@ -40,7 +40,7 @@ struct StoredResponseTests {
     }
   }
 
-  @Test("What earlier versions kept is read, and belongs to the same request")
+  @Test("Responses that earlier versions stored are read, and belong to the same request")
   func earlierForm() throws {
     let text =
       #"["a-1","POST /v1/objects/Note\nContent-Type: application/json\n\n{\"text\":\"Ã©\"}",201,"#

@@ -5,7 +5,7 @@ import Testing
 @testable import Cluster
 @testable import KeywayServer
 
-@Suite("What a journal keeps for its followers") struct FollowerNeedTests {
+@Suite("Retention of a journal for its followers") struct FollowerNeedTests {
   private final class World: Sendable {
     let clock = Locked<UInt64>(1_000_000_000_000)
     let followers: Followers
@@ -19,7 +19,7 @@ import Testing
     func pass(_ seconds: UInt64) { clock.withLock { $0 += seconds * 1_000_000_000 } }
   }
 
-  @Test("What comes after a copy is kept until its follower has it, from revision to revision as that comes on")
+  @Test("Records after a copy are retained until its follower has them, revision by revision")
   func joining() {
     let world = World()
     let followers = world.followers

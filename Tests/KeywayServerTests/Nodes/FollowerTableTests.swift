@@ -3,7 +3,7 @@ import Testing
 
 @testable import KeywayServer
 
-@Suite("Who follows the journal, and how far")
+@Suite("The followers of the journal, and their positions")
 struct FollowerTableTests {
   private let a = StreamID(1)
   private let b = StreamID(2)

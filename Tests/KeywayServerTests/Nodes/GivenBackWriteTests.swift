@@ -79,7 +79,7 @@ struct GivenBackWriteTests {
     #expect(try count(of: "w") == 1)
   }
 
-  @Test("What is refused there is refused by the newest state")
+  @Test("A refusal there is based on the newest state")
   func refusals() throws {
     overtake()
     let old = "\"\(first.epoch)-1\""
@@ -106,7 +106,7 @@ struct GivenBackWriteTests {
     #expect(try count(of: "w") == 1)
   }
 
-  @Test("What a silent peer may still do is not said to be refused, by whichever peer it is when asked for again")
+  @Test("A write that a silent peer may still do is not reported as refused, by any peer that gets the retry")
   func doubt() throws {
     let silent = try LoopbackListener()
     journal.overtaking.withLock { $0.pen = "http://127.0.0.1:\(silent.port)" }

@@ -96,7 +96,7 @@ struct JournalFollowingTests {
     #expect(rest.map { $0.json["revision"].whole } == Array(revision + 1...708))
   }
 
-  @Test("Who repeats what it is told has the same objects in the end")
+  @Test("A replica that repeats the transactions ends with the same objects")
   func replica() throws {
     let server = try TestServer()
     let replica = try TestServer(objects: [])

@@ -10,7 +10,7 @@ import Testing
 @testable import Cluster
 @testable import KeywayServer
 
-@Suite("What nodes say to each other") struct NodeClientTests {
+@Suite("Requests between nodes") struct NodeClientTests {
   /// A server that accepts one connection after the other and answers each by its script: nil closes it without a
   /// response, once the whole request has arrived.
   private final class ScriptedServer: Sendable {
@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test(
-    "What may have been received is not sent again: the fault says that it is not known",
+    "A request that may have been received is not sent again: the fault leaves the outcome open",
     arguments: [nil, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "SIP/2.0 200 OK\r\n\r\n"])
   func once(answer: String?) throws {
     // The first connection is kept; the second would receive a retry.
@@ -117,7 +117,7 @@ import Testing
     #expect(server.requests.withLock { $0.count } == 2)
   }
 
-  @Test("Where no node listens, and once it is cut, nothing was sent")
+  @Test("If no node listens, and once it is cut, nothing was sent")
   func unreachable() throws {
     let port = try LoopbackPort.free()
     let client = NodeClient(try NodeAddress("http://127.0.0.1:\(port)"), keeping: 1)

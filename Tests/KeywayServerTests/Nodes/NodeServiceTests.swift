@@ -9,7 +9,7 @@ import Testing
 @testable import KeywayServer
 
 /// A server and clients that claim to be nodes.
-@Suite("What nodes are served", .timeLimit(.minutes(60))) struct NodeServiceTests {
+@Suite("Requests from nodes", .timeLimit(.minutes(60))) struct NodeServiceTests {
   private static let targets = [
     "/v1/nodes", "/v1/nodes/snapshot", "/v1/nodes/records?epoch=e&after=0&digest=0&node=http%3A%2F%2Fx",
     "/v1/nodes/revocations", "/v1/nodes/streams", "/v1/nodes/writes", "/v1/nodes/streams/x",

@@ -20,7 +20,7 @@ import Testing
     return bytes + Array("0\r\n\r\n".utf8)
   }
 
-  @Test("Whatever pieces a stream comes in, whole events leave, in order, none late; the last id is known")
+  @Test("From pieces of any size, whole events are sent, in order and without delay; the last id is known")
   func pieces() throws {
     var random = SplitMix64(seed: seed)
     for _ in 0..<200 {
@@ -86,7 +86,7 @@ import Testing
   }
 
   @Test(
-    "What is not in chunks ends a stream",
+    "Bytes that are not in chunks end a stream",
     arguments: ["x\r\n", "3\r\nabcd\r\n", "+3\r\n"])
   func defects(text: String) {
     var (chunks, content) = (ChunkedContent(), [UInt8]())

@@ -36,7 +36,7 @@ struct PassedWriteMemoryTests {
     #expect(memory.begin(Self.bound(id), since: 3) == .done(4))
   }
 
-  @Test("What a record says of a write that is under way is its response; of another one, only where it stands")
+  @Test("A record of a write in progress has its response; a record of another has only its revision")
   func precedents() {
     var memory = Self.memory()
     let (here, there) = (WriteID.random(), WriteID.random())
@@ -63,7 +63,7 @@ struct PassedWriteMemoryTests {
     #expect(memory.begin(Self.bound(id), since: 0) == .refused)
   }
 
-  @Test("What another peer was sent stays in doubt, for the newest of such writes")
+  @Test("The outcome of a write that was sent to another peer stays open, for the newest of such writes")
   func doubts() {
     var memory = Self.memory(2)
     let ids = (0..<3).map { _ in WriteID.random() }
@@ -171,7 +171,7 @@ struct PassedWriteMemoryTests {
     }
   }
 
-  @Test("What nodes say of a write is read as it was written, and nothing else is")
+  @Test("Fields about a write between nodes are read as written, and no others")
   func fields() throws {
     var write = PassedWrite(since: try #require(Cursor("k3f9-40")))
     for (isFinal, isAgain) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -187,7 +187,7 @@ struct PassedWriteMemoryTests {
     for text in wrong { #expect(throws: Problem.self, "'\(text)'") { try PassedWrite(text) } }
   }
 
-  @Test("What is kept with a commit is read as it was written, with and without a client's key")
+  @Test("The attachment of a commit is read as written, with and without a client's key")
   func attachments() throws {
     let id = WriteID.random()
     let response = Response(status: .created, fields: [.location: "/x", .contentType: "a/b"], body: Array("one".utf8))
@@ -213,7 +213,7 @@ struct PassedWriteMemoryTests {
     #expect(kept.status == .ok && kept.body.isEmpty && kept.fields[.contentType] == nil)
   }
 
-  @Test("What an earlier version has kept with a commit is read, and stands for no request that could be told")
+  @Test("The attachment of an earlier version is read, and does not identify its request")
   func earlierAttachments() throws {
     let id = WriteID.random()
     var bytes: [UInt8] = [3]

@@ -76,7 +76,7 @@ import Testing
     #expect(try server.client.send("GET", target).text == "\"now\"\n")
   }
 
-  @Test("What is no name of nodes, or is of another epoch, is refused, and nothing is changed")
+  @Test("A name that is not a node's, or of another epoch, is refused, and nothing is changed")
   func strangers() throws {
     let before = try server.revision
     let target = "/v1/objects/Account/1/visits"
@@ -118,7 +118,7 @@ import Testing
     #expect(again.status == 201 && again.body == first.body)
   }
 
-  @Test("Where clients are asked who they are, a name is believed of nodes alone, and an answer is its client's")
+  @Test("With authentication, only nodes may name a write, and a response belongs to its client")
   func access() throws {
     let guarded = try GuardedServer { $0.cluster.followers = true }
     let (client, target) = (guarded.client, "/v1/objects/Note/1/text")

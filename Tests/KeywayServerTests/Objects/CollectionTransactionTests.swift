@@ -69,7 +69,7 @@ struct CollectionTransactionTests {
       ])
   }
 
-  @Test("What a transaction makes can be made a member in it")
+  @Test("An object created in a transaction can be made a member in it")
   func madeInTheSame() throws {
     try server.commit(
       #"{"op":"create","object":"Department/9","value":{}}"#, #"{"op":"create","object":"Employee/9","value":{}}"#,

@@ -95,7 +95,7 @@ struct JSONPatchRequestTests {
     (#"[{"op":"test","path":"/name","value":null}]"#, 409, "patch-test-failed"),
   ]
 
-  @Test("What is no patch is 400, what cannot be applied is 422, and neither leaves anything", arguments: refusals)
+  @Test("A malformed patch is 400, an inapplicable one is 422, and neither changes anything", arguments: refusals)
   func refused(_ body: String, _ status: Int, _ code: String) throws {
     let before = try server.client.must("GET", department)
     let revision = try server.revision

@@ -88,7 +88,7 @@ struct JournalLinesTests {
     #expect(try server.client.send("GET", "/v1/journal?since=\(server.epoch)-7").status == 200)
   }
 
-  @Test("What is no longer kept is gone; without a cursor it begins with the oldest that is")
+  @Test("Dropped records are 410; without a cursor it begins with the oldest record")
   func compacted() throws {
     let server = try TestServer.compacting()
     try server.compactJournal()

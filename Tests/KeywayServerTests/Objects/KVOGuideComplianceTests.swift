@@ -178,7 +178,7 @@ struct KVOGuideComplianceTests {
   ]
 
   @Test(
-    "What the objects do not comply with is refused, changes nothing and notifies no observer", arguments: violations)
+    "Requests that the objects do not comply with are refused, and change and notify nothing", arguments: violations)
   func violation(_ method: String, _ target: String, _ body: String?, _ status: Int, _ code: String) throws {
     let observer = try server.client.stream("/v1/objects/Account/1/name,openingBalance?options=new")
     let before = try server.revision
@@ -190,7 +190,7 @@ struct KVOGuideComplianceTests {
     #expect(try observer.next().json["revision"].whole == before + 1)
   }
 
-  @Test("Who observes a key that is not there, or one behind a to-many, is refused as well")
+  @Test("An observer of a missing key, or of one after a to-many, is refused too")
   func unobservable() throws {
     for (target, status, code) in [
       ("Account/1/overdraft", 404, "undefined-key"), ("Document/1/account.overdraft", 404, "undefined-key"),

@@ -84,7 +84,7 @@ struct KVOGuideDependentKeyTests {
     }
   }
 
-  @Test("Who has left the department is no longer heard of in its totalSalary, and who has come is")
+  @Test("An employee who left the department no longer changes its totalSalary, and a new one does")
   func leaving() throws {
     let observer = try server.client.stream("/v1/objects/Department/1/totalSalary?options=new")
     try server.set("Employee/1/department", "null")

@@ -119,7 +119,7 @@ struct LeaseTests {
     #expect(missing.status == 404 && !missing.text.contains("operation"))
   }
 
-  @Test("Where a lifetime is for no object as a whole, the header is refused, and nothing is changed")
+  @Test("If a request has no whole object for a lifetime, the header is refused, and nothing is changed")
   func misplaced() throws {
     let server = try TestServer()
     let revision = try server.revision

@@ -33,7 +33,7 @@ struct JournalFaultTests {
     return (told, revision)
   }
 
-  @Test("What is damaged is passed over by those who are with it and by those who come later, and they are told so")
+  @Test("Present and later followers skip damaged records, with a reset")
   func damaged() throws {
     journal.faults.withLock { $0.damaged = 9 }
     let live = try server.client.stream("/v1/journal")

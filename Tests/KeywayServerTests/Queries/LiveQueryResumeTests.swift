@@ -48,7 +48,7 @@ struct LiveQueryResumeTests {
     }
   }
 
-  @Test("Where nothing happened nothing is told, and what happens next is", arguments: [true, false])
+  @Test("Without missed changes nothing is sent, and the next change is", arguments: [true, false])
   func nothing(_ isWatched: Bool) throws {
     let server = try Staff.server()
     let other = isWatched ? try server.client.stream(Self.target) : nil

@@ -140,7 +140,7 @@ struct LiveQueryTests {
     #expect(try stream.next().json["revision"].whole == (try server.revision))
   }
 
-  @Test("What is deleted and made again in one commit is the same row")
+  @Test("An object that is deleted and created again in one commit is the same row")
   func remade() throws {
     let stream = try server.client.stream(Staff.target("Employee", ["filter": "salary > 10", "keys": "salary"]))
     _ = try stream.next()

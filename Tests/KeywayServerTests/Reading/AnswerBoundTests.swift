@@ -59,7 +59,7 @@ struct AnswerBoundTests {
     #expect(try server.client.send("GET", "/v1/objects/Department/1/name").text == "\"Engines\"\n")
   }
 
-  @Test("What is within the bound is answered whole, however much more than at once it takes")
+  @Test("A response within the bound is sent whole, even if it exceeds the memory that is reserved at once")
   func within() throws {
     let server = try Self.server { $0.requests.answerBytes = 4_000_000 }
     let expanded = try server.client.json("/v1/objects/Department/1?expand=employees.department.head")

@@ -68,7 +68,7 @@ struct CollectionReadTests {
     }
   }
 
-  @Test("What multiplies objects in an answer is bounded: expand, and a key path behind its second to-many")
+  @Test("The multiplication of objects in a response is bounded: expand, and a key path after its second to-many")
   func budget() throws {
     let server = try TestServer(schema: CollectionFixture.schema, objects: CollectionFixture.objects) {
       $0.requests.answerObjects = 9

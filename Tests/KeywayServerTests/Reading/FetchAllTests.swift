@@ -84,7 +84,7 @@ struct FetchAllTests {
     #expect(stream["Accept"] == "application/json")
   }
 
-  @Test("What a PUT of a key takes, a transaction takes: its own levels of JSON do not count")
+  @Test("A transaction accepts the same values as a PUT of a key: its own levels of JSON do not count")
   func depth() throws {
     let server = try TestServer()
     let deep = String(repeating: "[", count: 64) + String(repeating: "]", count: 64)

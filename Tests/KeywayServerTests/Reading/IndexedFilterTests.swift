@@ -103,7 +103,7 @@ struct IndexedFilterTests {
     "day < timestamp('2000-01-01T00:00:00Z')",
   ]
 
-  @Test("Where no index helps every object is looked at, and that costs too much here")
+  @Test("Without a usable index every object is evaluated, which costs too much here")
   func scan() throws {
     for filter in Self.scans {
       let response = try fetch(filter)

@@ -61,7 +61,7 @@ struct KeptFetchesTests {
     }
   }
 
-  @Test("Where all is taken, room comes from the client that has the most, and only for one that has less")
+  @Test("At the limit, the client that has the most makes room, and only for one that has less")
   func fairness() throws {
     let world = try World { limits in
       limits.fetches = 6
@@ -99,7 +99,7 @@ struct KeptFetchesTests {
     #expect(world.ledger.bytes(of: Self.client(0)) == world.pages.counts.bytes)
   }
 
-  @Test("What was written since counts for the states that are kept, each part once, and the oldest state goes first")
+  @Test("Later writes count for the stored states, each part once, and the oldest state is dropped first")
   func retained() throws {
     let world = try World { $0.bytes = 1_000_000 }
     let old = try world.keep(0, written: 0)
@@ -116,7 +116,7 @@ struct KeptFetchesTests {
     #expect(world.pages.counts.fetches == 0 && world.ledger.total == 0)
   }
 
-  @Test("Whatever is fetched, the bounds and the sums hold, and no client takes what would be more than another has")
+  @Test("After any fetches the bounds and the sums hold, and no client displaces one that has less")
   func random() throws {
     var random = SplitMix64(seed: seed)
     for _ in 0..<20 {

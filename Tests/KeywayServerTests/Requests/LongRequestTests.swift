@@ -49,7 +49,7 @@ struct LongRequestTests {
     "Employee?filter=department.employees.exists(e,e.salary%3Esalary%2B1000.0)",
   ]
 
-  @Test("Whatever a request reads counts steps, and a request that takes too many is refused", arguments: costly)
+  @Test("All reads of a request count steps, and a request that takes too many is refused", arguments: costly)
   func steps(_ target: String) throws {
     let server = try Self.server(employees: 150) { $0.requests.steps = 30_000 }
     let response = try server.client.send("GET", "/v1/objects/\(target)")
@@ -65,7 +65,7 @@ struct LongRequestTests {
     "Department?keys=name,total,mean",
   ]
 
-  @Test("What a collection folds into is worked out once a request, however many objects ask for it", arguments: shared)
+  @Test("The fold of a collection is computed once for all objects of a request that read it", arguments: shared)
   func once(_ target: String) throws {
     // Evaluated separately for each of 300 employees it would take 90,000 steps.
     let server = try Self.server(employees: 300) { $0.requests.steps = 30_000 }
@@ -114,7 +114,7 @@ struct LongRequestTests {
     for socket in held { socket.close() }
   }
 
-  @Test("What is over a client's share of the queue is refused at once")
+  @Test("A request over its client's share of the queue is refused at once")
   func queue() throws {
     let server = try Self.server(employees: Self.many, Self.configure)
     let held = try Self.hold(server, requests: 3)

@@ -36,7 +36,7 @@ import Testing
     #expect(try server.client.send("HEAD", target, ["Accept": "text/event-stream"])["Vary"] == "Accept, Origin")
   }
 
-  @Test("What has one form does not, and neither does a write")
+  @Test("A resource with one form does not, and neither does a write")
   func oneForm() throws {
     let server = try TestServer()
     for target in ["/v1/status", "/v1/entities", "/healthz", "/keyway.js"] {

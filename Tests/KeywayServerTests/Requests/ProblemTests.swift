@@ -3,7 +3,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-@Suite("What problems are about")
+@Suite("Subjects of problems")
 struct ProblemTests {
   @Test("An object that gets its id from the server and is refused is not named, since it never was")
   func newObjects() throws {
@@ -74,7 +74,7 @@ struct ProblemTests {
   }
 
   @Test(
-    "What the path names is looked at before the body",
+    "The path is checked before the body",
     arguments: [
       ("POST", "/v1/objects/Nope", "unknown-entity"), ("PUT", "/v1/objects/Nope/1", "unknown-entity"),
       ("PATCH", "/v1/objects/Nope/1", "unknown-entity"), ("PATCH", "/v1/objects/Account/404", "unknown-object"),

@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("What names no proxy is refused at the start")
+  @Test("An entry that is not a proxy is refused at the start")
   func mistakes() {
     let error = #expect(throws: HTTPServerError.self) { try TestServer(objects: []) { $0.access.proxies = ["proxy"] } }
     #expect(error.map { "\($0)" }?.contains("access.proxies: 'proxy' is not an address") == true)

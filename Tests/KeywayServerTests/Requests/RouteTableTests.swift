@@ -102,7 +102,7 @@ struct RouteTableTests {
   }
 
   @Test(
-    "What takes no parameters ignores all of them, malformed ones too; what takes some refuses these",
+    "A route without parameters ignores all of them, malformed ones too; a route with parameters refuses these",
     arguments: ["a=1&a=2", "q=%E4", "%zz", "a=%", "utm_source=x&utm_source=y"])
   func ignoredQuery(_ query: String) throws {
     let server = try TestServer()

@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test("What has taken the file's place by the time of the stop stays")
+  @Test("A file that has replaced the socket's by the time of the stop stays")
   func anotherFile() throws {
     let folder = try ScratchDirectory()
     let path = folder.path + "/k.sock"

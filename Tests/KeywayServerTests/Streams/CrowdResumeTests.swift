@@ -111,7 +111,7 @@ struct CrowdResumeTests {
     }
   }
 
-  @Test("What was missed is worked out once for those who missed the same, and again where nothing may be kept")
+  @Test("Missed events are computed once for streams that missed the same, and for each if nothing may be cached")
   func shared() throws {
     for bytes in [1 << 20, 0] {
       let server = try Staff.server {

@@ -104,7 +104,7 @@ struct CutStreamTests {
     }
   }
 
-  @Test("Whatever id a client comes back with, it is told what it has not received, bindings in between included")
+  @Test("A client that resumes from any id gets the events that it has not received, bindings in between included")
   func everyCursor() throws {
     let server = try server()
     let stream = try CuttableStream(server, cells: #"{"a":{"object":"Employee/1","keyPaths":["salary"]}}"#)
@@ -344,7 +344,7 @@ struct CutStreamTests {
     #expect(try stream.send("DELETE", "").status == 404)
   }
 
-  @Test("Where more was missed than is kept or may be sent, all cells are reset, those off screen when they are seen")
+  @Test("If more was missed than is stored or may be sent, all cells are reset, those off screen once they are visible")
   func resets() throws {
     for (reason, revisions, bytes) in [("compacted", 5, 1 << 20), ("overflow", 100, 4096)] {
       let server = try server {

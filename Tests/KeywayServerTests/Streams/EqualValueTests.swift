@@ -2,7 +2,7 @@ import KeyValueModel
 import TestKit
 import Testing
 
-@Suite("What streams are told of values that are equal, and written in two ways")
+@Suite("Events of values that are equal, but written in two ways")
 struct EqualValueTests {
   private let server: TestServer
 
@@ -82,7 +82,7 @@ struct EqualValueTests {
     #expect(try stream.next().json["changes"].items.map { $0["value"]["j"].json } == ["101"])
   }
 
-  @Test("What a removal takes is told as it was, not as the request names it", arguments: ["operation", "value"])
+  @Test("A removed member is sent as it was stored, not as the request names it", arguments: ["operation", "value"])
   func removal(by way: String) throws {
     try server.set("Item/1/set", #"[{"a":1,"b":2}]"#)
     let stream = try server.client.stream("/v1/objects/Item/1/set?options=old")

@@ -76,7 +76,7 @@ struct LagWindowTests {
     }
   }
 
-  @Test("What it missed is known from the first event on")
+  @Test("The missed events are known from the first one on")
   func counted() throws {
     for object in ["A/1", "A/2"] { try create(object) }
     let (id, _) = try open(["a": "A/1", "b": "A/2"])
@@ -130,7 +130,7 @@ struct LagWindowTests {
     #expect(caughtUp() == ["initial a 3"])
   }
 
-  @Test("Who misses the first state of a cell has been told of the commit before it")
+  @Test("A stream that misses the first state of a cell has received the commit before it")
   func newsMissed() throws {
     for object in ["A/1", "A/2"] { try create(object) }
     let (id, name) = try open(["a": "A/1", "b": "A/1"])

@@ -59,7 +59,7 @@ struct LongEventTests {
     #expect(try stream.next().changes.map { $0["cell"].text } == ["c1"])
   }
 
-  @Test("What one commit did, in more than an event, comes merged", arguments: ["x", "\""])
+  @Test("The changes of one commit that exceed an event come merged", arguments: ["x", "\""])
   func merged(_ letter: String) throws {
     let stream = try server.subscribed("Note/1/text?options=new,initial")
     let cells = try server.client.stream("/v1/streams", method: "POST", body: bindings(1))
@@ -102,7 +102,7 @@ struct LongEventTests {
     #expect(try stream.next().changes.map { [$0["old"].text, $0["new"].text] } == [[text(5000, "y"), "short"]])
   }
 
-  @Test("What a cell off screen missed of such a commit comes as its state")
+  @Test("The changes of such a commit that a cell off screen missed come as its state")
   func offScreen() throws {
     try set("short")
     let stream = try server.client.stream("/v1/streams", method: "POST", body: bindings(1))
@@ -201,7 +201,7 @@ struct LongEventTests {
     }
   }
 
-  @Test("Where one client's streams would be told more than a batch may have, some are told later, and no other's")
+  @Test("If one client's streams would get more than a batch may have, some get it later, and no other client's")
   func batch() throws {
     let server = try TestServer { $0.streams.batchBytes = 20_000 }
     for number in 1...5 { try server.client.must("PUT", "/v1/objects/Note/\(number)", body: #"{"text":"short"}"#) }

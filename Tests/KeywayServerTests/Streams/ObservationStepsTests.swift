@@ -35,7 +35,7 @@ struct ObservationStepsTests {
     return #"{"cells":{\#(cells.joined(separator: ","))}}"#
   }
 
-  @Test("What a stream begins with is worked out within request.steps, each object and key path once")
+  @Test("The first state of a stream is computed within request.steps, each object and key path once")
   func opening() throws {
     let server = try server { $0.requestSteps = 2_000 }
     let refused = try server.client.send("POST", "/v1/streams", body: cells(20, teams: 20))
@@ -62,7 +62,7 @@ struct ObservationStepsTests {
     #expect(try server.client.stream("/v1/objects/Team/1/\(Self.path)").next().changes.count == 1)
   }
 
-  @Test("Who observes too much for a commit is told later, merged; another client at once; and replay tells all")
+  @Test("An observer that exceeds a commit's steps is notified later, merged; others at once; a replay has everything")
   func missed() throws {
     let server = try server { $0.store.observationCommitSteps = 8_000 }
     let greedy = try server.client.stream("/v1/streams", method: "POST", body: cells(20, teams: 20))

@@ -51,7 +51,7 @@ struct ReboundCellTests {
     #expect(stream.events.contains { $0.name == "gone" })
   }
 
-  @Test("What a cell had lost is told also where it was bound to another object, or to a query")
+  @Test("The events that a cell lost come again even if it was bound to another object, or to a query")
   func another() throws {
     for binding in [#"{"object":"A/2","keyPaths":["n"]}"#, #"{"entity":"A","filter":"n == 7","keys":["n"]}"#, "{}"] {
       let server = try server()

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Random cells over a world in motion")
 struct SoakTests {
-  @Test("What clients show who believe what they are told is what GET shows", arguments: 0..<4 as Range<UInt64>)
+  @Test("Clients that apply their events show the same as GET", arguments: 0..<4 as Range<UInt64>)
   func soak(_ round: UInt64) throws {
     var random = SplitMix64(seed: seed &+ round)
     let server = try Staff.server()

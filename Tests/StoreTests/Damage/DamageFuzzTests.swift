@@ -4,7 +4,7 @@ import Testing
 @Suite("A store with any damage")
 struct DamageFuzzTests {
   @Test(
-    "Whatever becomes of the bytes of one file, it starts with everything or not at all",
+    "With any damage to one file, it starts with everything or not at all",
     arguments: [false, true], [false, true])
   func anyDamage(isCompacted: Bool, hasUnacknowledged: Bool) throws {
     let store = try DamagedStore(isCompacted: isCompacted, hasUnacknowledged: hasUnacknowledged)

@@ -21,7 +21,7 @@ struct DamageTests {
   }
 
   @Test(
-    "Whatever byte of whatever file is another, it starts with everything or not at all",
+    "With any byte of any file changed, it starts with everything or not at all",
     arguments: [false, true], [false, true])
   func changedByte(isCompacted: Bool, hasUnacknowledged: Bool) throws {
     let store = try DamagedStore(isCompacted: isCompacted, hasUnacknowledged: hasUnacknowledged)
@@ -45,7 +45,7 @@ struct DamageTests {
   }
 
   @Test(
-    "Wherever whatever file is cut off, or if it is missing, it starts with everything or not at all",
+    "With any file truncated at any place, or missing, it starts with everything or not at all",
     arguments: [false, true], [false, true])
   func cutOff(isCompacted: Bool, hasUnacknowledged: Bool) throws {
     let store = try DamagedStore(isCompacted: isCompacted, hasUnacknowledged: hasUnacknowledged)

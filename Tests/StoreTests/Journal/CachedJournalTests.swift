@@ -6,7 +6,7 @@ import TestKit
 import Testing
 
 /// A node's local cache of a journal that it shares with others.
-@Suite("What is kept of a journal of several nodes")
+@Suite("The cache of a journal of several nodes")
 struct CachedJournalTests {
   private let server: PostgresServer
   private let database: String
@@ -49,7 +49,7 @@ struct CachedJournalTests {
     return try cache.position()
   }
 
-  @Test("What this node and others append is kept with the same digests; nothing that is asked waits for it")
+  @Test("Records of this node and others are cached with the same digests; no request waits for that")
   func following() throws {
     let journal = try open()
     let other = try PostgresJournal(database) { identity }
@@ -63,7 +63,7 @@ struct CachedJournalTests {
     #expect(try position().digest == other.digest(at: 6))
   }
 
-  @Test("Where the database is gone, what is kept is read: records and revocations")
+  @Test("Without the database, records and revocations are read from the cache")
   func alone() throws {
     var journal = try open()
     try journal.append(records(1...100), after: 0)

@@ -21,7 +21,7 @@ struct HandedRecordsTests {
     try #require(HandedRecords(records, digest: digest, pen: pen))
   }
 
-  @Test("Those that follow on a place are all new ones behind it, wherever they begin, each with its digest")
+  @Test("The records that follow a revision are all new ones after it, from any beginning, each with its digest")
   func following() throws {
     let all = records(1...9)
     for (first, place) in [(1, 0), (1, 3), (4, 3), (2, 8), (9, 8)] as [(Int, UInt64)] {
@@ -32,7 +32,7 @@ struct HandedRecordsTests {
     }
   }
 
-  @Test("Those do not follow of which the next is missing, or which are known, or are not what the digest says")
+  @Test("Records do not follow if the next is missing, they are known, or they do not match the digest")
   func refusing() throws {
     let all = records(1...9)
     let digest = Self.digest(all)
@@ -81,7 +81,7 @@ struct HandedRecordsTests {
     return (one, other, way)
   }
 
-  @Test("What is handed over is there without the database, goes on from there, and is handed on")
+  @Test("Records of another node are available without the database, are continued, and are handed on")
   func taking() throws {
     let (one, other, way) = try parted()
     try one.append(records(4...6), after: 3)
@@ -122,7 +122,7 @@ struct HandedRecordsTests {
     #expect(one.handed(after: 2, Self.digest(records(1...2)), bytes: .max) == nil)
   }
 
-  @Test("What does not follow, and what comes to a journal that is over or closed, is left")
+  @Test("Records that do not follow are refused, so are all for a journal that has ended or is closed")
   func leaving() throws {
     let (one, other, _) = try parted()
     try one.append(records(4...6), after: 3)
@@ -161,7 +161,7 @@ struct HandedRecordsTests {
     #expect(try open("next").identity.epoch != identity.epoch)
   }
 
-  @Test("What is being read and what is handed over at the same time come to the same")
+  @Test("Reading and taking the same records at the same time have the same result")
   func racing() async throws {
     let (one, other) = (try open("one"), try open("other"))
     async let handing: Void = Task.detached {

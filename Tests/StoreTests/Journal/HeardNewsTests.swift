@@ -14,7 +14,7 @@ struct HeardNewsTests {
     looks.map { news.isDue(at: $0.0, known: $0.known) }
   }
 
-  @Test("What is new is asked for at once, and once; what is known is not, and what is not named always is")
+  @Test("A new revision is queried at once, and once; a known one is not, and an unnamed one always is")
   func asking() {
     var news = HeardNews()
     #expect(asked(&news, [(time(0), 0)]) == [false])
@@ -27,7 +27,7 @@ struct HeardNewsTests {
     #expect(news.due == nil)
   }
 
-  @Test("Where records are handed over, those that come in time are not asked for, and the others are")
+  @Test("If records are handed over, those that come in time are not queried, and the others are")
   func waiting() {
     var news = HeardNews()
     let patience = HeardNews.patience

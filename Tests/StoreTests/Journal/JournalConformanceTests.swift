@@ -6,7 +6,7 @@ import TestKit
 import Testing
 
 /// The conformance suite of all journals, whatever they store their records in.
-@Suite("What every journal does")
+@Suite("Conformance of every journal")
 struct JournalConformanceTests {
   /// A journal, with the means to reopen it as a new process would.
   final class Subject: CustomTestStringConvertible, Sendable {
@@ -51,7 +51,7 @@ struct JournalConformanceTests {
   }
 
   @Test(
-    "What is appended is read back, in order and from any revision, also afterwards", arguments: Subject.Kind.allCases)
+    "Appended records are read back in order, from any revision, and after reopening", arguments: Subject.Kind.allCases)
   func appending(_ kind: Subject.Kind) throws {
     let subject = try Subject(kind)
     var journal = try subject.open()
@@ -183,7 +183,7 @@ struct JournalConformanceTests {
     #expect(throws: JournalError.self) { try journal.revocations() }
   }
 
-  @Test("Whatever is done with a journal, it holds what a list would hold", arguments: Subject.Kind.allCases)
+  @Test("After any operations a journal has the same records as a list", arguments: Subject.Kind.allCases)
   func randomly(_ kind: Subject.Kind) throws {
     var random = SplitMix64(seed: seed)
     let subject = try Subject(kind)

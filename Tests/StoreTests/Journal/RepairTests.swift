@@ -90,7 +90,7 @@ struct RepairTests {
     #expect("\(error)".contains("no intact state begins at or before revision 18"), "\(error)")
   }
 
-  @Test("Where the head is damaged, a snapshot says epoch and schema")
+  @Test("If the head is damaged, epoch and schema come from a snapshot")
   func damagedHead() throws {
     let store = try StoreFolder(records: 20, snapshots: [10])
     try store.damage("journal.sqlite", at: #""epoch":"aaaa""#)
@@ -100,7 +100,7 @@ struct RepairTests {
     #expect(try store.contents().records == records(1...20))
   }
 
-  @Test("Where nothing says the schema, somebody has to; the epoch is another")
+  @Test("If no file has the schema, it has to be given; the epoch is another")
   func damagedHeadAlone() throws {
     let store = try StoreFolder(records: 20)
     try store.damage("journal.sqlite", at: #""epoch":"aaaa""#)
@@ -173,7 +173,7 @@ struct RepairTests {
     }
   }
 
-  @Test("Wherever a repair is interrupted, making it again comes to the same")
+  @Test("A repair that was interrupted at any place has the same result when repeated")
   func interrupted() throws {
     let before = try StoreFolder(records: 20, snapshots: [5, 10, 15])
     let after = try StoreFolder(copying: before)
@@ -202,7 +202,7 @@ struct RepairTests {
   }
 
   @Test(
-    "Whatever bytes of the database or its log are changed, what is found to be whole is what was written",
+    "With any changed bytes in the database or its log, records found intact are those that were written",
     arguments: ["journal.sqlite", "journal.sqlite-wal"])
   func randomDamage(_ file: String) throws {
     var random = SplitMix64(seed: seed)

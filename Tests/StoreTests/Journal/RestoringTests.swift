@@ -113,7 +113,7 @@ struct RestoringTests {
     #expect(try store.contents().bounds.last == 20)
   }
 
-  @Test("Wherever beginning anew is interrupted, the journal is the old one or the new one")
+  @Test("If a restore is interrupted at any place, the journal is the old one or the new one")
   func interruptedRebase() throws {
     for base: UInt64 in [0, 12] {
       let before = try StoreFolder(records: 20, snapshots: base > 0 ? [12, 16] : [16], compactedUpTo: base)

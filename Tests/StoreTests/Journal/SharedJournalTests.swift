@@ -46,7 +46,7 @@ struct SharedJournalTests {
     try one.confirm(2)
   }
 
-  @Test("Who waits for what others append is not woken by what this node appends, and is by the first of another")
+  @Test("Waiting for appends of others ends with the first of another node, and not with one of this node")
   func waitingForOthers() async throws {
     let (one, other) = (try open("one"), try open("other"))
     let isOver = Locked(false)
@@ -90,7 +90,7 @@ struct SharedJournalTests {
     }
   }
 
-  @Test("However many nodes append at the same time, each record has one place, and no node is told otherwise")
+  @Test("With any number of appending nodes, each record has one revision, and no node gets another")
   func racing() async throws {
     let written = Locked<[UInt64: String]>([:])
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -172,7 +172,7 @@ struct SharedJournalTests {
     }
   }
 
-  @Test("What stands where an append is in doubt is taken for that append alone, not for another one of the same node")
+  @Test("A record at the revision of an unresolved append is matched to that append only, not to another of the node")
   func doubt() throws {
     for isSame in [true, false] {
       let database = try server.makeDatabase()

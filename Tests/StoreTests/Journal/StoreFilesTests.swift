@@ -56,7 +56,7 @@ struct StoreFilesTests {
     }
   }
 
-  @Test("Where a restore into an empty directory was interrupted, no new store is begun in its place")
+  @Test("If a restore into an empty directory was interrupted, no new store is created in its place")
   func interruptedRestore() throws {
     let store = try StoreFolder(records: 0)
     for name in try store.names() { try store.remove(name) }

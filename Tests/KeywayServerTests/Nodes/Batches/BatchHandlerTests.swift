@@ -133,7 +133,7 @@ import Testing
     #expect(try server.revision == before)
   }
 
-  @Test("What is no batch is refused precisely, and nothing of it is done")
+  @Test("A body that is not a batch is refused with the reason, and nothing of it is done")
   func malformed() throws {
     let server = try TestServer { $0.cluster.followers = true }
     let good = WriteBatch.encoded([try Self.request(server, "PUT", "/v1/objects/Account/1/visits", "5")])
@@ -213,7 +213,7 @@ import Testing
     #expect(behind.map(\.status) == [503, 200] && Self.problem(behind[0]) == "behind")
   }
 
-  @Test("How far a node has come that passes writes on is read back as it was; what is no place is none")
+  @Test("The position of a forwarding node is read back unchanged; a text that is not a position is ignored")
   func places() throws {
     let place = HandedPlace(cursor: try #require(Cursor("e-17")), digest: JournalDigest(value: 0xfedc))
     #expect(place.field == "e-17 fedc" && HandedPlace(place.field) == place)

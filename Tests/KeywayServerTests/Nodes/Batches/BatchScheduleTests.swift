@@ -82,7 +82,7 @@ import Testing
     #expect(Set(first.jobs.map(\.job)) == [0, 1, 100, 101])
   }
 
-  @Test("Whatever comes in which order, each client's writes are sent once and in order, within all limits")
+  @Test("In any order of events, each client's writes are sent once and in order, within all limits")
   func anything() {
     var random = SplitMix64(seed: seed)
     for _ in 0..<50 {

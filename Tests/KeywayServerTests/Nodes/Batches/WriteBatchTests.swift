@@ -95,7 +95,7 @@ import Testing
     #expect(throws: WriteBatch.Defect.self) { try WriteBatch.answers(in: low, count: 1) }
   }
 
-  @Test("What is cut short or goes on is no batch, and says so; what is changed is one or says so")
+  @Test("Truncated or extended bytes are refused with the reason; changed bytes are a batch or are refused")
   func damage() throws {
     var random = SplitMix64(seed: seed)
     for _ in 0..<30 {
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test("What could not stand in a request is refused, with the number of the request")
+  @Test("Fields that a request cannot have are refused, with the number of the request")
   func strangers() throws {
     var good = NodeRequest("PUT", "/x")
     good.fields = [("A", "b")]

@@ -151,7 +151,7 @@ import Testing
     #expect(node.requests.withLock { $0.count } == 11)
   }
 
-  @Test("What the other node says to a batch as a whole is said to each", arguments: [429, 503])
+  @Test("A response to a batch as a whole goes to each of its writes", arguments: [429, 503])
   func refused(status: Int) throws {
     let (_, clients) = try Self.batched(6) { _, request in
       request.writes == nil ? ScriptedNode.echo(request) : ScriptedNode.answer(status)
@@ -160,14 +160,14 @@ import Testing
   }
 
   @Test(
-    "Where a batch was received and no answer came that is one, none of it is unsent",
+    "If a batch was received and got no valid response, none of its writes counts as unsent",
     arguments: [nil, ScriptedNode.answer(204), ScriptedNode.answer(200, Array("none".utf8))])
   func faults(answer: [UInt8]?) throws {
     let (_, clients) = try Self.batched(6) { number, request in number == 2 ? answer : ScriptedNode.echo(request) }
     for number in 2..<6 { #expect(clients.fault(of: number)?.isUnsent == false) }
   }
 
-  @Test("Where nobody listens, all of it is unsent")
+  @Test("If no node listens, all writes are unsent")
   func unreachable() throws {
     let port = try LoopbackPort.free()
     let nobody = NodeClient(try NodeAddress("http://127.0.0.1:\(port)"), keeping: 1)
@@ -187,7 +187,7 @@ import Testing
     #expect(faults.withLock { $0.allSatisfy(\.isUnsent) })
   }
 
-  @Test("Those whose answers are lost are asked for again together, until each is known")
+  @Test("Writes whose responses are lost are sent again together, until each outcome is known")
   func asking() throws {
     let (node, go) = try Self.held(2) { number, request in
       switch number {
@@ -218,7 +218,7 @@ import Testing
     #expect(requests.count == 6 && requests[5].line.hasPrefix("PUT /v1/objects/Note/3 "))
   }
 
-  @Test("Where answers bring records, one write goes as a batch too, and its client hears when they are taken over")
+  @Test("With records in responses, even one write goes as a batch, and its client is answered once they are applied")
   func records() throws {
     let records = (5...6).map { JournalRecord(revision: $0, milliseconds: 1, body: [UInt8($0)]) }
     let handed = try #require(HandedRecords(records, digest: .start, pen: "a"))

@@ -82,7 +82,7 @@ import Testing
     // JSON can escape any letter.
     for body in [body, body.replacing("stream=", with: "\\u0073tream="), body.replacing("=", with: "\\u003d")] {
       let refused = try server.client.send("POST", "/v1/transactions", body: body)
-      #expect(refused.problem == "invalid-value" && refused.text.contains("at most 100"), "\(refused.text)")
+      #expect(refused.problem == "invalid-value" && refused.text.contains("the maximum is 100"), "\(refused.text)")
     }
     let name = "\(NodeMark(of: url).text)1\(Self.hash)"
     func put() throws -> WireResponse {

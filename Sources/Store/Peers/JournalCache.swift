@@ -71,7 +71,7 @@ package final class JournalCache: Sendable {
       return state.isGivenUp ? nil : state.journal
     }
     guard let journal else { return }
-    note(reason)
+    note(reason, isFinal: true)
     journal.discard()
   }
 
@@ -178,8 +178,11 @@ package final class JournalCache: Sendable {
     if !isOver { _ = stopping.wait(timeout: .now() + time) }
   }
 
-  private func note(_ failure: String?) {
-    let note = state.withLock { state in
+  /// Records why the cache cannot be written, or nil if it can. A cache that was given up keeps its final reason,
+  /// whatever its thread is just doing.
+  private func note(_ failure: String?, isFinal: Bool = false) {
+    let note = state.withLock { state -> (@Sendable (String?) -> Void)? in
+      guard isFinal || !state.isGivenUp else { return nil }
       defer { state.failure = failure }
       return (state.failure == nil) != (failure == nil) ? state.note : nil
     }

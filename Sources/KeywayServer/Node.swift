@@ -167,7 +167,7 @@ package struct SingleNode: Node {
   package func reached(_ revision: Revision) { waits.reached(revision) }
 
   package func endLeases(_ store: Store, _ streams: StreamRegistry) {
-    store.endLeases { streams.isThere(StreamID($0)) }
+    store.endLeases { streams.exists(StreamID($0)) }
   }
 
   package func status(_ store: Store) -> JSONObject {

@@ -61,7 +61,7 @@ package struct Publication {
     guard let missed = MissedCommits(after: revision, publishedHistory) else { return nil }
     if missed.commits.isEmpty {
       let state = snapshot.state
-      return cells.filter { $0.observations.contains { !state.isThere($0.object, for: $0.viewer) } }.map(\.name)
+      return cells.filter { $0.observations.contains { !state.exists($0.object, for: $0.viewer) } }.map(\.name)
     }
     return Replay(
       cells.map { (name: $0.name, observations: $0.observations.map(\.withoutValues)) }, missed, limits: limits,

@@ -23,10 +23,10 @@ struct KeyedSetsTests {
         sets.insert(element, for: key)
         oracle[key, default: []].insert(element)
       } else {
-        let isThere = oracle[key] != nil
+        let exists = oracle[key] != nil
         oracle[key]?.remove(element)
         if oracle[key]?.isEmpty == true { oracle[key] = nil }
-        #expect(sets.remove(element, from: key) == (isThere && oracle[key] == nil), "seed \(seed)")
+        #expect(sets.remove(element, from: key) == (exists && oracle[key] == nil), "seed \(seed)")
       }
       #expect(Set(sets[key]) == oracle[key] ?? [], "seed \(seed)")
     }
@@ -146,8 +146,8 @@ struct UndoLogTests {
       let object = objects.randomElement(using: &random) ?? objects[0]
       states.append(model.state)
       log.append(object, model.state.record(object))
-      let isThere = model.state.record(object) != nil
-      let deletes = isThere && Bool.random(using: &random)
+      let exists = model.state.record(object) != nil
+      let deletes = exists && Bool.random(using: &random)
       _ = try model.commit(Transaction([deletes ? .delete(object) : .put(object, ["x": .integer(Int64(number))])]))
     }
     #expect(log.count == 200)

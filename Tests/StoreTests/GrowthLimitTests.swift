@@ -40,9 +40,9 @@ struct GrowthLimitTests {
     for step in 0..<1_500 {
       let client = Int.random(in: 1...4, using: &random)
       let object = try ref("Account/\(Int.random(in: 0..<30, using: &random))")
-      let isThere = oracle.state.record(object) != nil
+      let exists = oracle.state.record(object) != nil
       let text = Self.text(.random(in: 0..<12_000, using: &random))
-      let operation: KeyValueModel.Operation = isThere && random.chance(30) ? .delete(object) : .put(object, text)
+      let operation: KeyValueModel.Operation = exists && random.chance(30) ? .delete(object) : .put(object, text)
       var trial = oracle
       _ = try trial.commit(Transaction([operation]))
       let growth = trial.state.memoryBytes - oracle.state.memoryBytes

@@ -33,9 +33,9 @@ struct StreamLeaseTests {
     }
 
     /// Deletes the objects that are due. Returns the streams of the remaining ones.
-    func rest(unless isThere: @escaping (UInt64) -> Bool = { _ in true }) async -> Set<UInt64> {
+    func rest(unless exists: @escaping (UInt64) -> Bool = { _ in true }) async -> Set<UInt64> {
       for _ in 0..<2 {
-        store.endLeases(unless: isThere)
+        store.endLeases(unless: exists)
         await write()
       }
       return Set(store.snapshot.state.all.compactMap { UInt64($0.key.id) })

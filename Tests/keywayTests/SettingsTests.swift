@@ -160,11 +160,11 @@ struct SettingsTests {
       (nil, "none", true, nil, "KEYWAY_CONFIG"),
     ] as [(String?, String?, Bool, String?, String)])
   func configurationFile(
-    _ flag: String?, _ variable: String?, _ isThere: Bool, _ expected: String?, _ origin: String
+    _ flag: String?, _ variable: String?, _ exists: Bool, _ expected: String?, _ origin: String
   ) {
     let source = SettingsSource(
       config: flag, flags: [], environment: variable.map { ["KEYWAY_CONFIG": $0] } ?? [:],
-      exists: { isThere && $0 == "keyway.yaml" })
+      exists: { exists && $0 == "keyway.yaml" })
     #expect(source.configFile == expected && source.fileOrigin == origin)
   }
 

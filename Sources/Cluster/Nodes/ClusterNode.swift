@@ -187,7 +187,7 @@ package final class ClusterNode: Node {
   package func endLeases(_ store: Store, _ streams: StreamRegistry) {
     guard let plan = options.following else {
       streamEnds.endSilent(in: store, journal)
-      return store.endLeases { streams.isThere(StreamID($0)) }
+      return store.endLeases { streams.exists(StreamID($0)) }
     }
     streamEnds.tell(plan.leader, of: streams, in: store)
   }

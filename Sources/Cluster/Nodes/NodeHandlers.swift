@@ -264,7 +264,7 @@ extension NodeHandlers {
   /// `GET /v1/nodes/streams/{stream}`: the number of a stream of this node that exists for the requester.
   func stream(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     try context.checkParameters()
-    guard let id = streams.services.names.id(of: context[.stream]), streams.isThere(id),
+    guard let id = streams.services.names.id(of: context[.stream]), streams.exists(id),
       context.requester.mayUse(id, of: streams)
     else { throw StreamRegistry.unknownStream }
     return .response(.json(["number": .integer(Int64(id.number))]))

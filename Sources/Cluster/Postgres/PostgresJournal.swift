@@ -316,7 +316,7 @@ package final class PostgresJournal: SharedJournal {
         if try send(append, batch, before: .now < halfway ? halfway : deadline) { return settled(true) }
         // Another append was first, or an earlier attempt of this one was.
         guard isInDoubt else { return settled(false) }
-        return settled(try isThere(append, batch, before: deadline))
+        return settled(try exists(append, batch, before: deadline))
       } catch .lost(let reason) {
         isInDoubt = true
         state.withLock { state in
@@ -367,7 +367,7 @@ package final class PostgresJournal: SharedJournal {
   }
 
   /// Returns true if the database has this append at its position. Throws if the record there is no longer kept.
-  private func isThere(
+  private func exists(
     _ append: Append, _ batch: Int64, before deadline: ContinuousClock.Instant
   ) throws(PostgresError) -> Bool {
     let result = try pool.withReading(before: deadline) { connection throws(PostgresError) in

@@ -50,7 +50,7 @@ final class StreamEnds: Sendable {
   func tell(_ leader: Leader, of streams: StreamRegistry, in store: Store) {
     let hub = streams.services.hub
     let gone = StreamLeases(of: store).gone {
-      streams.isThere(StreamID($0))
+      streams.exists(StreamID($0))
     } isOfThisStart: {
       hub.hasOpened(StreamID($0))
     }

@@ -168,7 +168,7 @@ extension Schema {
 extension ObjectReader {
   /// Returns true if an object exists and `viewer` may read it; nil stands for a viewer that may read everything. The
   /// reader must not be a guarded reader.
-  package func isThere(_ reference: Reference, for viewer: Viewer?) -> Bool {
+  package func exists(_ reference: Reference, for viewer: Viewer?) -> Bool {
     guard let record = record(reference) else { return false }
     return viewer?.mayRead(reference, record, in: self) ?? true
   }

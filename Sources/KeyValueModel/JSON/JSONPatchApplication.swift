@@ -191,10 +191,10 @@ struct JSONPatchApplication {
       object[token] = nil
       return
     }
-    let isThere = try object.members.change(token) { value throws(JSONPatchError) in
+    let exists = try object.members.change(token) { value throws(JSONPatchError) in
       try self.change(&value, rest, change)
     }
-    guard isThere else { throw missing(token) }
+    guard exists else { throw missing(token) }
   }
 
   private mutating func change(

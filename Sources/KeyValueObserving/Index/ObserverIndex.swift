@@ -242,7 +242,7 @@ public struct ObserverIndex: Sendable {
       guard let entry = tracked[id] else { continue }
       rewire(id, in: reader)
       let object = entry.observation.object
-      if let viewer = entry.observation.viewer, !reader.isThere(object, for: viewer) {
+      if let viewer = entry.observation.viewer, !reader.exists(object, for: viewer) {
         gone[entry.observer, default: []].insert(.init(of: entry.observation, in: entry.cell))
         end(id)
       }

@@ -45,22 +45,22 @@ struct SlotTable<Value> {
 
   /// The value of an id; nil if it was removed. Only an existing value may be set, and not to nil.
   subscript(id: ID) -> Value? {
-    get { isThere(id) ? slots[id.slot].value : nil }
+    get { exists(id) ? slots[id.slot].value : nil }
     _modify {
-      precondition(isThere(id), "the value was removed")
+      precondition(exists(id), "the value was removed")
       yield &slots[id.slot].value
     }
   }
 
   /// Removes and returns a value; nil if it was removed before.
   mutating func remove(_ id: ID) -> Value? {
-    guard isThere(id), let value = slots[id.slot].value.take() else { return nil }
+    guard exists(id), let value = slots[id.slot].value.take() else { return nil }
     free.append(id.slot)
     if count == 0 { (slots, free) = ([], []) }
     return value
   }
 
-  private func isThere(_ id: ID) -> Bool {
+  private func exists(_ id: ID) -> Bool {
     id.slot < slots.count && slots[id.slot].id == id && slots[id.slot].value != nil
   }
 }

@@ -232,7 +232,7 @@ extension StreamServices {
     _ publication: borrowing Publication, mayBeGone: Bool = false, toleratesMissing: Bool = false
   ) throws(Problem) -> CellTarget {
     let state = publication.snapshot.state
-    if toleratesMissing, !mayBeGone, let object = binding.object, !state.isThere(object, for: binding.viewer) {
+    if toleratesMissing, !mayBeGone, let object = binding.object, !state.exists(object, for: binding.viewer) {
       // Everything else still has to be valid.
       _ = try observations(of: binding, state, mayBeGone: true)
       return CellTarget(missing: object)

@@ -51,9 +51,9 @@ struct CutStreams {
 
   /// Removes a stream. Returns false if there was none.
   mutating func remove(_ name: StreamID, at now: UInt64) -> Bool {
-    let isThere = entry(name, at: now) != nil
+    let exists = entry(name, at: now) != nil
     forget(name)
-    return isThere
+    return exists
   }
 
   /// Takes out a stream that is resumed. Returns nil if it is not there with this number.

@@ -84,7 +84,7 @@ struct IdempotentHandlers: Sendable {
   private func mayStillRead(_ response: Response, _ context: RequestContext) -> Bool {
     guard let viewer = context.viewer, !response.body.isEmpty else { return true }
     let state = objects.snapshot.state
-    guard response.subjects(context).allSatisfy({ state.record($0) == nil || state.isThere($0, for: viewer) }) else {
+    guard response.subjects(context).allSatisfy({ state.record($0) == nil || state.exists($0, for: viewer) }) else {
       return false
     }
     guard context.route.position(of: .keyPath) != nil, let owner = try? context.reference(in: objects.schema),

@@ -123,7 +123,7 @@ struct ObjectStreamOpening: StreamOpening {
 
   mutating func open(in registry: StreamRegistry, _ publication: inout Publication) throws(Problem) -> EventStream {
     try registry.contents.withLock { contents throws(Problem) in
-      let exists = publication.snapshot.state.isThere(request.object, for: request.viewer)
+      let exists = publication.snapshot.state.exists(request.object, for: request.viewer)
       let topic: ObjectTopic =
         contents.topic(key)
         ?? ObjectTopic(key: key, observer: contents.makeObserver(), observations: observations, services: services)
@@ -179,7 +179,7 @@ struct ObjectStreamOpening: StreamOpening {
     if case .after(let revision) = resumption {
       if objects == nil { objects = observations.objects(in: snapshot.state) }
       if let objects, publication.isUntouched(objects, after: revision),
-        snapshot.state.isThere(request.object, for: request.viewer)
+        snapshot.state.exists(request.object, for: request.viewer)
       {
         // The untouched objects are as they were at that revision: there is nothing to send.
         text.append(EventEncoder.emptyBlock)
@@ -195,7 +195,7 @@ struct ObjectStreamOpening: StreamOpening {
         resumption = .reset(.compacted)
       }
     }
-    guard snapshot.state.isThere(request.object, for: request.viewer) else {
+    guard snapshot.state.exists(request.object, for: request.viewer) else {
       throw Problem(.unknownObject, "object \(request.object) does not exist", object: request.object)
     }
     if case .reset(let reason) = resumption {
@@ -229,7 +229,7 @@ extension [Observation] {
   /// Returns the objects that the observed values are read through. Nil if one of them does not exist, or if its
   /// observer may not read it.
   func objects(in state: ModelState) -> Set<Reference>? {
-    guard allSatisfy({ state.isThere($0.object, for: $0.viewer) }) else { return nil }
+    guard allSatisfy({ state.exists($0.object, for: $0.viewer) }) else { return nil }
     var objects: Set<Reference> = []
     for observation in Set(map(\.withoutValues)) { objects.formUnion(observation.objects(in: state)) }
     return objects.allSatisfy { state.record($0) != nil } ? objects : nil

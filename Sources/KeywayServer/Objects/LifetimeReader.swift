@@ -69,7 +69,7 @@ package struct LifetimeReader: Sendable {
     guard text.hasPrefix(Self.prefix) else { return nil }
     let name = String(text.dropFirst(Self.prefix.count))
     if let number = named[name] { return .stream(number) }
-    guard let id = streams.services.names.id(of: name), streams.isThere(id), requester.mayUse(id, of: streams)
+    guard let id = streams.services.names.id(of: name), streams.exists(id), requester.mayUse(id, of: streams)
     else { return nil }
     return .stream(id.number)
   }

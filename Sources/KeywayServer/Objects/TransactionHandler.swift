@@ -56,7 +56,7 @@ struct TransactionHandler: Sendable {
     let write = Write(operations: operations, subject: .transaction, newIDs: newIDs.ids)
     return try writer.submit(write, request, context) { [viewer = context.viewer] commit, state in
       // The writer may not be allowed to read what it wrote.
-      if let viewer, !commit.results.allSatisfy({ state.record($0) == nil || state.isThere($0, for: viewer) }) {
+      if let viewer, !commit.results.allSatisfy({ state.record($0) == nil || state.exists($0, for: viewer) }) {
         return Response(status: .noContent)
       }
       var bytes = Array("{\"revision\":\(commit.revision),\"results\":[".utf8)

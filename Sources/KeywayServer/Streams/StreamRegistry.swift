@@ -303,7 +303,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   }
 
   /// Returns true if a stream is open, or was cut and can still be resumed.
-  package func isThere(_ id: StreamID) -> Bool {
+  package func exists(_ id: StreamID) -> Bool {
     contents.withLock { contents in
       if contents.cut.entry(id, at: services.now()) != nil { return true }
       return contents.subscriptions[contents.connections[id] ?? id].map { !$0.isOver } ?? false

@@ -70,7 +70,7 @@ package struct Replay: Sendable {
     _ cells: some Sequence<(name: String?, observations: [Observation])>, in past: PastState
   ) {
     for cell in cells {
-      if cell.observations.contains(where: { !past.isThere($0.object, for: $0.viewer) }) {
+      if cell.observations.contains(where: { !past.exists($0.object, for: $0.viewer) }) {
         absent.append(cell.name)
       } else if !isTooLarge {
         index.add(cell.observations, of: ObserverID(0), cell: cell.name, in: past)

@@ -91,7 +91,7 @@ final class LeaseKeeper: Sendable {
   func leave() { contents.withLock { $0.isLeft = true } }
 
   /// Expires the leases bound to streams of this node that no longer exist.
-  func endStreams(unless isThere: (UInt64) -> Bool) { _ = end { isOwn($0) && !isThere($0) } }
+  func endStreams(unless exists: (UInt64) -> Bool) { _ = end { isOwn($0) && !exists($0) } }
 
   /// Expires the leases bound to streams of other nodes that are gone according to `isGone`. Returns the number of
   /// these streams.
@@ -119,13 +119,13 @@ final class LeaseKeeper: Sendable {
   /// Returns the streams of this node that are gone and have leases bound to them, in ascending order. Streams of
   /// earlier starts are included once `grace` milliseconds of this start have passed.
   func goneStreams(
-    unless isThere: (UInt64) -> Bool, isOfThisStart: (UInt64) -> Bool, grace: UInt64
+    unless exists: (UInt64) -> Bool, isOfThisStart: (UInt64) -> Bool, grace: UInt64
   ) -> [UInt64] {
     let now = elapsed()
     let (streams, isOver) = contents.withLock { contents in
       (contents.isHeld ? [] : contents.table.streams, now - min(now, contents.began) >= grace)
     }
-    return streams.filter { isOwn($0) && !isThere($0) && (isOver || isOfThisStart($0)) }.sorted()
+    return streams.filter { isOwn($0) && !exists($0) && (isOver || isOfThisStart($0)) }.sorted()
   }
 
   /// Submits the deletion of objects whose leases have expired to the writer, and continues with those that have

@@ -63,9 +63,9 @@ package struct StreamLeases {
   /// Returns the streams of this node that are gone and have leases bound to them, by number in ascending order.
   /// Streams of an earlier start, as told by `isOfThisStart`, are returned once the grace period after this start is
   /// over.
-  package func gone(unless isThere: (UInt64) -> Bool, isOfThisStart: (UInt64) -> Bool) -> [UInt64] {
+  package func gone(unless exists: (UInt64) -> Bool, isOfThisStart: (UInt64) -> Bool) -> [UInt64] {
     guard store.condition == .serving else { return [] }
-    return store.leases.goneStreams(unless: isThere, isOfThisStart: isOfThisStart, grace: grace)
+    return store.leases.goneStreams(unless: exists, isOfThisStart: isOfThisStart, grace: grace)
   }
 
   /// Expires the leases of streams of other nodes that are gone for good. Returns the number of these streams that had

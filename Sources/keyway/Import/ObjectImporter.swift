@@ -213,20 +213,20 @@ private enum PresenceCheck {
     return try await withThrowingTaskGroup(of: (Reference, Bool).self) { group in
       var present: Set<Reference> = []
       func ask(_ reference: Reference) {
-        group.addTask { (reference, try await isThere(reference, on: client)) }
+        group.addTask { (reference, try await exists(reference, on: client)) }
       }
       for _ in 0..<ImportLimits.connections {
         if let reference = rest.popFirst() { ask(reference) }
       }
-      while let (reference, isThere) = try await group.next() {
-        if isThere { present.insert(reference) }
+      while let (reference, exists) = try await group.next() {
+        if exists { present.insert(reference) }
         if let reference = rest.popFirst() { ask(reference) }
       }
       return present
     }
   }
 
-  private static func isThere(_ reference: Reference, on client: Client) async throws -> Bool {
+  private static func exists(_ reference: Reference, on client: Client) async throws -> Bool {
     let response = try await client.request("HEAD", "/v1/objects/\(reference)")
     switch response.status {
     case 200: return true

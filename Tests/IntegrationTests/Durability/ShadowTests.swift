@@ -113,8 +113,8 @@ struct ShadowTests {
     }
     for (calm, troubled) in readers {
       // The first id comes with the first heartbeat at the latest.
-      let isThere = Deadline().awaits { calm.has(revision) && troubled.has(revision) }
-      #expect(isThere, "seed \(seed): \(calm.observation): \(calm.failure ?? "") \(troubled.failure ?? "")")
+      let exists = Deadline().awaits { calm.has(revision) && troubled.has(revision) }
+      #expect(exists, "seed \(seed): \(calm.observation): \(calm.failure ?? "") \(troubled.failure ?? "")")
     }
     return readers
   }

@@ -24,10 +24,10 @@ import Testing
     #expect(Deadline().awaits { Date() > end })
 
     server = try serve()
-    func isThere(_ id: String) throws -> Bool { try server.client.send("GET", "/v1/objects/Note/\(id)").status == 200 }
-    #expect(try Deadline().awaits { try !isThere("short") })
-    #expect(try Deadline().awaits { try !isThere("bound") })
-    #expect(try isThere("plain"))
+    func exists(_ id: String) throws -> Bool { try server.client.send("GET", "/v1/objects/Note/\(id)").status == 200 }
+    #expect(try Deadline().awaits { try !exists("short") })
+    #expect(try Deadline().awaits { try !exists("bound") })
+    #expect(try exists("plain"))
     #expect(try server.client.json("/v1/objects/Note/long")["@lifetime"].whole == 3600)
     // Ends that a killed server has published are still there after the next kill.
     let cursor = try server.cursor
@@ -35,7 +35,7 @@ import Testing
     #expect(try server.child.exitStatus() != 0)
     server = try serve()
     #expect(try server.cursor == cursor)
-    #expect(try !isThere("short") && !isThere("bound") && isThere("long") && isThere("plain"))
+    #expect(try !exists("short") && !exists("bound") && exists("long") && exists("plain"))
     #expect(try server.stop() == 0)
   }
 }

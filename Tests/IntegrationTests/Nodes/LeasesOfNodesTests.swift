@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  private static func isThere(_ object: String, at client: WireClient) throws -> Bool {
+  private static func exists(_ object: String, at client: WireClient) throws -> Bool {
     try client.send("GET", "/v1/objects/\(object)").status == 200
   }
 
@@ -101,10 +101,10 @@ import Testing
         #expect(refused.problem == "invalid-value")
       }
       for later in bonds.indices.dropFirst(maker + 1) {
-        #expect(try Self.isThere("Note/\(later)-0", at: leader.client))
+        #expect(try Self.exists("Note/\(later)-0", at: leader.client))
       }
     }
-    #expect(try Self.isThere("Note/lasting", at: far.client))
+    #expect(try Self.exists("Note/lasting", at: far.client))
     withExtendedLifetime(lasting.stream) {}
     for node in nodes.reversed() { try node.stop() }
     #expect(Set(try nodes.map { try #require($0.verified().split(separator: "\n").last) }).count == 1)
@@ -128,7 +128,7 @@ import Testing
     try followers[2].client.must("DELETE", "/v1/streams/\(short.name)")
     try leader.client.must("PUT", "/v1/objects/Account/1/balance", body: "7")
     #expect(try followers[2].awaitRevision(leader.revision))
-    #expect(try Self.isThere("Note/own", at: followers[2].client))
+    #expect(try Self.exists("Note/own", at: followers[2].client))
     try followers[0].kill()
     try followers[1].kill()
     try followers[1].start()
@@ -137,7 +137,7 @@ import Testing
       #expect(Self.isGone("Note/\(index)", at: [leader.client, followers[1].client, followers[2].client]))
     }
     for client in [leader.client, followers[1].client, followers[2].client] {
-      #expect(try Self.isThere("Note/2", at: client) && Self.isThere("Note/own", at: client))
+      #expect(try Self.exists("Note/2", at: client) && Self.exists("Note/own", at: client))
     }
     try followers[2].client.must("DELETE", "/v1/streams/\(bonds[2].name)")
     #expect(Self.isGone("Note/2", at: [leader.client, followers[1].client, followers[2].client]))
@@ -164,7 +164,7 @@ import Testing
     try leader.start()
     // When these are gone, the time in which the others had to come back has passed too.
     #expect(Self.isGone("Note/1", at: [leader.client, first.client]) && Self.isGone("Note/own", at: [first.client]))
-    for index in [0, 2, 3] { #expect(try Self.isThere("Note/\(index)", at: first.client)) }
+    for index in [0, 2, 3] { #expect(try Self.exists("Note/\(index)", at: first.client)) }
     // At once, for a stream of a follower that reconnected to the leader.
     #expect(bonds[0].awaitNamed(by: leader.client, "Note/later"))
     for follower in [first, followers[2], followers[3]] { #expect(try follower.awaitRevision(leader.revision)) }
@@ -178,7 +178,7 @@ import Testing
     let promotedClient = WireClient(port: leader.port, keepingAlive: first)
     let rest = [promotedClient, followers[2].client]
     for object in ["Note/0", "Note/later", "Note/3"] { #expect(Self.isGone(object, at: rest), "\(object)") }
-    for client in rest { #expect(try Self.isThere("Note/2", at: client)) }
+    for client in rest { #expect(try Self.exists("Note/2", at: client)) }
     #expect(bonds[2].awaitNamed(by: promotedClient, "Note/new"))
     bonds[2].stream.socket.close()
     for object in ["Note/2", "Note/new"] { #expect(Self.isGone(object, at: rest), "\(object)") }

@@ -38,10 +38,10 @@ private enum ByLength: RankedOrder {
       let growing = (step / 1000).isMultiple(of: 2)
       let value = Int.random(in: 0..<values, using: &random)
       let rank = oracle.firstIndex { $0 >= value } ?? oracle.count
-      let isThere = rank < oracle.count && oracle[rank] == value
-      #expect(tree.rank(of: value) == (isThere ? rank : nil), "seed \(seed)")
+      let exists = rank < oracle.count && oracle[rank] == value
+      #expect(tree.rank(of: value) == (exists ? rank : nil), "seed \(seed)")
       #expect(tree.lowerBound(of: value) == rank, "seed \(seed)")
-      #expect(tree.upperBound(of: value) == (isThere ? rank + 1 : rank), "seed \(seed)")
+      #expect(tree.upperBound(of: value) == (exists ? rank + 1 : rank), "seed \(seed)")
       switch Int.random(in: 0..<4, using: &random) {
       case 0 where !oracle.isEmpty:
         let place = Int.random(in: 0..<oracle.count, using: &random)
@@ -49,12 +49,12 @@ private enum ByLength: RankedOrder {
         #expect(tree.remove(at: place) == oracle.remove(at: place), "seed \(seed)")
       case 1 where !growing, 2 where !growing:
         let removed = tree.remove(value)
-        #expect(removed?.rank == (isThere ? rank : nil), "seed \(seed)")
-        #expect(removed?.element == (isThere ? value : nil), "seed \(seed)")
-        if isThere { oracle.remove(at: rank) }
+        #expect(removed?.rank == (exists ? rank : nil), "seed \(seed)")
+        #expect(removed?.element == (exists ? value : nil), "seed \(seed)")
+        if exists { oracle.remove(at: rank) }
       default:
-        #expect(tree.insert(value) == (isThere ? nil : rank), "seed \(seed)")
-        if !isThere { oracle.insert(value, at: rank) }
+        #expect(tree.insert(value) == (exists ? nil : rank), "seed \(seed)")
+        if !exists { oracle.insert(value, at: rank) }
       }
       if step.isMultiple(of: 50) {
         #expect(Array(tree) == oracle, "seed \(seed)")

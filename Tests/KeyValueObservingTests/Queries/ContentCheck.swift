@@ -35,7 +35,7 @@ struct ContentCheck {
       let text = line(change)
       let isIndexed = change.index == former[change.object] && change.newIndex == present[change.object]
       try agree(isIndexed, "\(text): the places are wrong")
-      try checkKind(change, isThere: state.record(change.object) != nil, isNew: isNew(change.object))
+      try checkKind(change, exists: state.record(change.object) != nil, isNew: isNew(change.object))
       try checkRow(change, in: state)
     }
     for row in before.rows where presentRows[row.reference] == nil {
@@ -51,11 +51,11 @@ struct ContentCheck {
     try checkOrder(content)
   }
 
-  private func checkKind(_ change: QueryChange, isThere: Bool, isNew: Bool) throws {
+  private func checkKind(_ change: QueryChange, exists: Bool, isNew: Bool) throws {
     let text = line(change)
     switch (formerRows[change.object], presentRows[change.object]) {
     case (_?, nil):
-      try agree(change.kind == .delete && change.reason == (isThere ? .left : .deleted), "\(text): it went")
+      try agree(change.kind == .delete && change.reason == (exists ? .left : .deleted), "\(text): it went")
     case (nil, _?):
       try agree(change.kind == .insert && change.reason == (isNew ? .created : .entered), "\(text): it came")
     case (let former?, let present?):

@@ -24,12 +24,12 @@ struct LeaseTests {
     return members["@lifetime"]
   }
 
-  private func isThere(_ server: TestServer, _ object: String) throws -> Bool {
+  private func exists(_ server: TestServer, _ object: String) throws -> Bool {
     try server.client.send("GET", "/v1/objects/\(object)").status == 200
   }
 
   private func ends(_ server: TestServer, _ object: String) throws -> Bool {
-    try Deadline().awaits { try !isThere(server, object) }
+    try Deadline().awaits { try !exists(server, object) }
   }
 
   @Test("A lifetime is shown as it was said, until another is; what says nothing leaves it")
@@ -170,11 +170,11 @@ struct LeaseTests {
     _ = try put(server, "Note/9", "1")
     let stream = try server.subscribed("Note/9/text")
     #expect(try stream.next().name == "gone")
-    #expect(try !isThere(server, "Note/9"))
-    #expect(try isThere(server, "Account/1"))
+    #expect(try !exists(server, "Note/9"))
+    #expect(try exists(server, "Account/1"))
     try server.set("Account/1/owner", "null")
     #expect(try ends(server, "Account/1"))
-    #expect(try isThere(server, "Person/1"))
+    #expect(try exists(server, "Person/1"))
   }
 
   @Test("An object that lasts with a stream ends with it, and never names it")
@@ -200,7 +200,7 @@ struct LeaseTests {
     try cut.cut()
     _ = try put(server, "Note/d", "1")
     #expect(try ends(server, "Note/d"))
-    #expect(try isThere(server, "Note/a") && isThere(server, "Note/c"))
+    #expect(try exists(server, "Note/a") && exists(server, "Note/c"))
     elapsed.withLock { $0 += 61 }
     #expect(try ends(server, "Note/c"))
     try server.client.must("DELETE", "/v1/streams/\(name)")
@@ -253,7 +253,7 @@ struct LeaseTests {
         _, _, _ in isDone.signal()
       }
       isDone.wait()
-      #expect(try isThere(leader, "Note/other"))
+      #expect(try exists(leader, "Note/other"))
       leader.server.drain()
     }
     let server = try start(isLeader: false)

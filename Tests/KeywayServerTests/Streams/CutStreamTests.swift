@@ -41,11 +41,10 @@ struct CutStreamTests {
     /// Reads everything up to the last mark.
     func read(_ stream: CuttableStream) throws {
       let name = "mark \(marks)"
-      var isThere = false
+      var exists = false
       try stream.read { event in
-        isThere =
-          isThere || event.json["changes"].items.contains { $0["cell"].text == "m" && $0["new"].text == name }
-        return isThere && event.id != nil
+        exists = exists || event.json["changes"].items.contains { $0["cell"].text == "m" && $0["new"].text == name }
+        return exists && event.id != nil
       }
     }
     for _ in 0..<60 {

@@ -114,27 +114,27 @@ struct ReboundCellTests {
     var unbound: Set<Int> = []
     for step in 0..<24 {
       let number = Int.random(in: 1...2, using: &random)
-      let isThere = try server.client.send("GET", "/v1/objects/A/\(number)").status == 200
+      let exists = try server.client.send("GET", "/v1/objects/A/\(number)").status == 200
       switch Int.random(in: 0..<6, using: &random) {
       case 0 where !deleted.contains(number):
         deleted.insert(number)
         unbound.insert(number)
         try server.client.must("DELETE", "/v1/objects/A/\(number)")
-      case 1 where isThere && unbound.contains(number):
+      case 1 where exists && unbound.contains(number):
         // A commit, so that the cell's first event has an id of its own.
         try server.client.must("PUT", "/v1/objects/A/aside", body: "{}")
         #expect(try stream.send("PUT", "/cells/c\(number)", binding(number)).status == 200)
         unbound.remove(number)
-      case 2 where isThere:
+      case 2 where exists:
         try server.commit(
           #"{"op":"delete","object":"A/\#(number)"}"#,
           #"{"op":"create","object":"A/\#(number)","value":{"n":\#(step)}}"#)
-      case 3 where isThere:
+      case 3 where exists:
         let named = #""object":"A/\#(number)","key":"n""#
         try server.commit(#"{"op":"willChange",\#(named)}"#, #"{"op":"didChange",\#(named)}"#)
       default:
         let peer = try server.client.send("GET", "/v1/objects/A/\(3 - number)").status == 200 ? 3 - number : number
-        if !isThere { try server.client.must("PUT", "/v1/objects/A/\(number)", body: "{}") }
+        if !exists { try server.client.must("PUT", "/v1/objects/A/\(number)", body: "{}") }
         try server.set("A/\(number)/n", "\(step)")
         try server.set("A/\(number)/peer", "\"A/\(peer)\"")
       }

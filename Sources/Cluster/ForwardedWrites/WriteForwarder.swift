@@ -48,7 +48,7 @@ final class WriteForwarder: Sendable {
   }
 
   /// True if this node has a token that proves to others that it is a node.
-  var hasToken: Bool { token.isThere }
+  var hasToken: Bool { token.isConfigured }
 
   /// The number of writes that wait for a connection or another node's answer.
   var waitingCount: Int { clients.waitingCount }

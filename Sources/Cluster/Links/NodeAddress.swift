@@ -63,7 +63,7 @@ struct NodeToken: Sendable {
   init(file: String) { self.file = file == ClusterOptions.none ? nil : file }
 
   /// True if a token file is set.
-  var isThere: Bool { file != nil }
+  var isConfigured: Bool { file != nil }
 
   /// The header fields that carry the token in a request to the other node; empty if no file is set. The file is read
   /// on each access, so that the token can be replaced before it expires. Throws a fault with `isUnsent` if the file

@@ -13,8 +13,8 @@ final class CommitClock: Sendable {
     var elapsed: UInt64 = 0
 
     func time(at elapsed: UInt64) -> Int64 {
-      let (time, isOver) = time.addingReportingOverflow(Int64((elapsed - min(elapsed, self.elapsed)) / 2))
-      return isOver ? .max : time
+      let (time, overflows) = time.addingReportingOverflow(Int64((elapsed - min(elapsed, self.elapsed)) / 2))
+      return overflows ? .max : time
     }
   }
 

@@ -18,8 +18,8 @@ package enum SystemClock {
   package static var epochMilliseconds: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
-    let (milliseconds, isOver) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1000)
-    return isOver ? .max : milliseconds &+ Int64(time.tv_nsec) / 1_000_000
+    let (milliseconds, overflows) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1000)
+    return overflows ? .max : milliseconds &+ Int64(time.tv_nsec) / 1_000_000
   }
 
   private static func read(_ clock: clockid_t) -> Int64 {

@@ -95,8 +95,8 @@ package struct DecimalSum: Sendable {
     for bucket in buckets {
       guard let power = PowersOfTen.small(bucket.exponent - lowest) else { return nil }
       let (product, isTooLarge) = bucket.mantissa.multipliedReportingOverflow(by: power)
-      let (sum, isOver) = total.addingReportingOverflow(product)
-      guard !isTooLarge, !isOver else { return nil }
+      let (sum, overflows) = total.addingReportingOverflow(product)
+      guard !isTooLarge, !overflows else { return nil }
       total = sum
     }
     return total

@@ -273,9 +273,9 @@ struct JSONParser<Dialect: JSONDialect> {
   func wholeNumber(from start: Int) -> UInt64? {
     var number: UInt64 = 0
     for digit in bytes[start..<position] {
-      let (tens, isOver) = number.multipliedReportingOverflow(by: 10)
+      let (tens, overflows) = number.multipliedReportingOverflow(by: 10)
       let (sum, isBeyond) = tens.addingReportingOverflow(UInt64(digit - UInt8(ascii: "0")))
-      guard !isOver, !isBeyond else { return nil }
+      guard !overflows, !isBeyond else { return nil }
       number = sum
     }
     return number

@@ -144,8 +144,8 @@ package final class ReadingBudget {
         let value = state.value(of: record, object, key: key)
         let elements = value.elements
         isCollection = isCollection || elements != nil
-        let (product, isOver) = count.multipliedReportingOverflow(by: elements?.count ?? 1)
-        members = isOver ? .max : members.addingReportingOverflow(product).overflow ? .max : members + product
+        let (product, overflows) = count.multipliedReportingOverflow(by: elements?.count ?? 1)
+        members = overflows ? .max : members.addingReportingOverflow(product).overflow ? .max : members + product
         work.spend(elements?.count ?? 0)
         try check()
         for case .reference(let target) in elements ?? [value] { next[target, default: 0] += count }

@@ -61,11 +61,11 @@ package final class OutboundTransfer: Sendable {
   package func cancel() { cancel(.cancelled, "the request was cancelled") }
 
   private func cancel(_ kind: OutboundFault.Kind, _ reason: String) {
-    let isOver = core.state.withLock { state in
+    let hasEnded = core.state.withLock { state in
       defer { state.fail(OutboundFault(kind, reason, isUnsent: !state.isSent)) }
-      return state.isOver
+      return state.hasEnded
     }
-    guard !isOver else { return }
+    guard !hasEnded else { return }
     queue.post(.cancel(core))
     core.notify()
   }
@@ -154,10 +154,10 @@ struct TransferState: Sendable {
   }
 
   /// True once nothing more comes.
-  var isOver: Bool { isComplete || fault != nil }
+  var hasEnded: Bool { isComplete || fault != nil }
 
   /// True once nothing more comes, and the reader has taken all content.
-  var isFinished: Bool { isOver && content.isEmpty }
+  var isFinished: Bool { hasEnded && content.isEmpty }
 
   // MARK: libcurl's side
 
@@ -166,7 +166,7 @@ struct TransferState: Sendable {
   /// libcurl repeats a request by itself if a kept connection was lost before a response came, even though the server
   /// may have received it.
   mutating func beginSending() -> Bool {
-    guard !isOver else { return false }
+    guard !hasEnded else { return false }
     if isSent, !isRepeatable {
       fail(OutboundFault(.interrupted, "the connection was lost after the request was sent", isUnsent: false))
       return false
@@ -184,7 +184,7 @@ struct TransferState: Sendable {
   /// Takes content, unless that would make the buffer larger than its limit. A piece larger than the limit is taken
   /// into an empty buffer.
   mutating func receive(_ bytes: UnsafeRawBufferPointer) -> Reception {
-    guard !isOver else { return .refused }
+    guard !hasEnded else { return .refused }
     guard content.isEmpty || content.count + bytes.count <= bufferBytes else {
       isPaused = true
       return .full
@@ -196,7 +196,7 @@ struct TransferState: Sendable {
 
   /// Notes that the response is complete.
   mutating func complete() {
-    guard !isOver else { return }
+    guard !hasEnded else { return }
     if head == nil { return fail(OutboundFault(.interrupted, "the response has no head", isUnsent: false)) }
     isComplete = true
     hasNews = true
@@ -204,7 +204,7 @@ struct TransferState: Sendable {
 
   /// Notes that no complete response will come. The first fault counts.
   mutating func fail(_ fault: OutboundFault) {
-    guard !isOver else { return }
+    guard !hasEnded else { return }
     self.fault = fault
     hasNews = true
   }

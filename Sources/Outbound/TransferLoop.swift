@@ -79,7 +79,7 @@ final class TransferLoop {
   }
 
   private func start(_ core: TransferCore) {
-    guard !core.state.withLock({ $0.isOver }) else { return queue.noteEnd() }
+    guard !core.state.withLock({ $0.hasEnded }) else { return queue.noteEnd() }
     do throws(OutboundFault) {
       let transfer = try RunningTransfer(core, caFile: caFile, limits) { [unowned self] in changed.append($0) }
       running[transfer.handle] = transfer

@@ -63,7 +63,7 @@ import Testing
       #expect(first && state.isSent)
       let second = state.beginSending()
       #expect(second == isRepeatable)
-      #expect(state.isOver != isRepeatable)
+      #expect(state.hasEnded != isRepeatable)
     }
   }
 

@@ -21,7 +21,7 @@ final class CellStream: CommitReceiver {
   let openedAt: Revision
   /// The `sub` that opened the stream, or nil if it is not known.
   var opener: ExactText?
-  var isOver = false
+  var hasEnded = false
   var cells = CellSet()
   /// The observed values that were computed for the request in progress.
   var values: ObservedValues?
@@ -83,7 +83,7 @@ final class CellStream: CommitReceiver {
     cells.forgetSegment()
     contents.receivers[observer] = nil
     contents.connections[name] = nil
-    guard let cut, !isOver, services.limits.resumeSeconds > 0, reserveCut() else { return }
+    guard let cut, !hasEnded, services.limits.resumeSeconds > 0, reserveCut() else { return }
     contents.cut.insert(
       CutStreams.Entry(
         stream: self, revision: publication.snapshot.revision, isDelivered: cut.isDelivered,
@@ -109,7 +109,7 @@ final class CellStream: CommitReceiver {
 
   /// Ends the stream, and forgets all that it remembers.
   func release() {
-    isOver = true
+    hasEnded = true
     cells = CellSet()
     account = nil
   }

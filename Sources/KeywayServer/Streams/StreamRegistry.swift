@@ -227,7 +227,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   package func describeStreams(of subject: String? = nil) -> JSONObject {
     let owner = subject.map { ExactText($0) }
     let streams = contents.withLock { contents in
-      contents.subscriptions.filter { !$1.isOver && (owner == nil || self.owner(of: $0, $1) == owner) }
+      contents.subscriptions.filter { !$1.hasEnded && (owner == nil || self.owner(of: $0, $1) == owner) }
         .sorted {
           $0.key.number < $1.key.number
         }.map { id, subscription in
@@ -270,7 +270,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
     let connection = try contents.withLock { contents throws(Problem) -> StreamID? in
       if contents.cut.remove(id, at: services.now()) { return nil }
       let subscription = try find(id, contents)
-      subscription.isOver = true
+      subscription.hasEnded = true
       return contents.connections[id] ?? id
     }
     guard let connection else { return }
@@ -296,7 +296,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
 
   /// Returns the subscription of an open stream, by the stream's name. Throws `unknown-stream`.
   func find(_ id: StreamID, _ contents: borrowing Contents) throws(Problem) -> any Subscription {
-    guard let subscription = contents.subscriptions[contents.connections[id] ?? id], !subscription.isOver else {
+    guard let subscription = contents.subscriptions[contents.connections[id] ?? id], !subscription.hasEnded else {
       throw Self.unknownStream
     }
     return subscription
@@ -306,7 +306,7 @@ package final class StreamRegistry: StorePublisher, Sendable {
   package func exists(_ id: StreamID) -> Bool {
     contents.withLock { contents in
       if contents.cut.entry(id, at: services.now()) != nil { return true }
-      return contents.subscriptions[contents.connections[id] ?? id].map { !$0.isOver } ?? false
+      return contents.subscriptions[contents.connections[id] ?? id].map { !$0.hasEnded } ?? false
     }
   }
 

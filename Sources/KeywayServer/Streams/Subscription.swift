@@ -10,7 +10,7 @@ package import Store
 /// is held too.
 protocol Subscription: AnyObject {
   /// True if a client has ended the stream, and its connection is about to end.
-  var isOver: Bool { get set }
+  var hasEnded: Bool { get set }
 
   /// Returns the name of a stream, given that of its connection.
   func name(of id: StreamID) -> StreamID
@@ -35,7 +35,7 @@ struct StreamCut: Hashable, Sendable {
 
 extension Subscription {
   // A subscription that several streams may share goes on until their connections have ended.
-  var isOver: Bool {
+  var hasEnded: Bool {
     get { false }
     set {}
   }

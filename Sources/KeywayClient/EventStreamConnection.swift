@@ -22,7 +22,7 @@ package actor EventStreamConnection {
   private var transfer: EventStreamTransfer?
   private var parser = EventStreamParser()
   private var waiting: ArraySlice<ServerSentEvent> = []
-  private var isOver = false
+  private var isFinished = false
 
   /// The seconds without a byte that count as a lost connection: several of the server's heartbeats.
   private static let silenceSeconds: Double = 60
@@ -50,7 +50,7 @@ package actor EventStreamConnection {
 
   /// Returns the next event; nil if the stream is over or the surrounding task is cancelled.
   package func next() async throws -> ServerSentEvent? {
-    while !isOver, !Task.isCancelled {
+    while !isFinished, !Task.isCancelled {
       if let event = waiting.popFirst() {
         take(event)
         return event
@@ -63,7 +63,7 @@ package actor EventStreamConnection {
 
   /// Ends the stream and its connection.
   package func close() {
-    isOver = true
+    isFinished = true
     transfer?.cancel()
     transfer = nil
     waiting = []
@@ -72,7 +72,7 @@ package actor EventStreamConnection {
   private func take(_ event: ServerSentEvent) {
     // Behind the last event received so far, blocks without data may have set the id, or reset it.
     lastEventID = waiting.isEmpty ? parser.lastEventID : event.id
-    if endsAfterGone, event.event == "gone" { isOver = true }
+    if endsAfterGone, event.event == "gone" { isFinished = true }
   }
 
   /// Reads one more part of the stream, with a new connection if there is none.

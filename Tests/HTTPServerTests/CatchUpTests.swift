@@ -101,7 +101,7 @@ import Testing
       if settled >= miss.first { unreported.withLock { $0.append("\(miss.first) at \(settled)") } }
     }
     let readings = Locked([Int: Reading]())
-    let isOver = Locked(false)
+    let isFinished = Locked(false)
     let finished = Locked(0)
     let target = Locked<Int?>(nil)
     let threads = try (1...readers).map { number in
@@ -126,14 +126,14 @@ import Testing
     }
     let posters = (0..<2).map { _ in
       SystemThread {
-        while !isOver.withLock({ $0 }) {
+        while !isFinished.withLock({ $0 }) {
           for _ in 0..<20 { owner.post() }
           SystemThread.pause(milliseconds: 1)
         }
       }
     }
     #expect(Deadline().awaits { finished.withLock { $0 == readers } })
-    isOver.withLock { $0 = true }
+    isFinished.withLock { $0 = true }
     for poster in posters { poster?.join() }
     target.withLock { $0 = owner.last + 1 }
     // The readers may already wait for this event.

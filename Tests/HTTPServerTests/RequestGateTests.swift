@@ -194,16 +194,16 @@ import Testing
     let bytes = Array(text.utf8)
     for cut in 0...bytes.count {
       let marks = marks(of: [bytes[..<cut], bytes[cut...]])
-      #expect(marks.requestID?.text == "one" && marks.origin == "https://a" && marks.isOver, "cut at \(cut)")
+      #expect(marks.requestID?.text == "one" && marks.origin == "https://a" && marks.isFinished, "cut at \(cut)")
     }
     #expect(marks(of: bytes.indices.map { bytes[$0...$0] }).origin == "https://a")
   }
 
   @Test func theFirstLineHasNoneAndWhatComesTwiceIsNone() {
     let one = marks(of: [Array("Origin: a\r\nOrigin: b\r\nX-Request-Id: a b\r\n".utf8)[...]])
-    #expect(one.origin == "b" && one.requestID == nil && !one.isOver)
+    #expect(one.origin == "b" && one.requestID == nil && !one.isFinished)
     let two = marks(of: [Array("G\r\nOrigin: a\r\nX-Request-Id: a\r\nOrigin: a\r\nX-Request-Id: a\r\n\r\n".utf8)[...]])
-    #expect(two.origin == nil && two.requestID == nil && two.isOver)
+    #expect(two.origin == nil && two.requestID == nil && two.isFinished)
   }
 
   @Test func aLongLineIsPassedOverAndAHeadIsReadToItsLimit() {
@@ -211,6 +211,6 @@ import Testing
     #expect(marks(of: [long[...]]).requestID?.text == "a")
     let endless = [UInt8](repeating: UInt8(ascii: "a"), count: HeadMarks.byteLimit) + Array("\r\nOrigin: a\r\n".utf8)
     let read = marks(of: [endless[..<10_000], endless[10_000...]])
-    #expect(read.isOver && read.origin == nil)
+    #expect(read.isFinished && read.origin == nil)
   }
 }

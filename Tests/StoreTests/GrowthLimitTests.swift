@@ -46,11 +46,11 @@ struct GrowthLimitTests {
       var trial = oracle
       _ = try trial.commit(Transaction([operation]))
       let growth = trial.state.memoryBytes - oracle.state.memoryBytes
-      let isOver = growth > 0 && (trial.state.memoryBytes > limit || growths[client, default: 0] + growth > share)
+      let exceedsLimit = growth > 0 && (trial.state.memoryBytes > limit || growths[client, default: 0] + growth > share)
       let code = await Self.write(fixture.store, [operation], of: client)
-      #expect(code == (isOver ? .overloaded : nil), "step \(step) of seed \(seed)")
+      #expect(code == (exceedsLimit ? .overloaded : nil), "step \(step) of seed \(seed)")
       refusals[code, default: 0] += 1
-      if !isOver {
+      if !exceedsLimit {
         oracle = trial
         growths[client] = max(0, growths[client, default: 0] + growth)
       }

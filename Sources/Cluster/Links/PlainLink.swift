@@ -287,7 +287,7 @@ private final class PlainStream: NodeStream {
     mutating func content(of bytes: ArraySlice<UInt8>) throws(NodeFault) -> [UInt8]? {
       var content: [UInt8] = []
       try chunks.take(bytes, into: &content)
-      return content.isEmpty && !chunks.isOver ? nil : content
+      return content.isEmpty && !chunks.isFinished ? nil : content
     }
 
     /// Decodes the bytes that arrived with the head. Returns nil if they have no content.
@@ -309,7 +309,7 @@ private final class PlainStream: NodeStream {
 
   var descriptor: Int32 { connection.descriptor }
 
-  var isFinished: Bool { state.withLock { $0.isClosed || $0.chunks.isOver } }
+  var isFinished: Bool { state.withLock { $0.isClosed || $0.chunks.isFinished } }
 
   func receive(before deadline: ContinuousClock.Instant) throws(NodeFault) -> [UInt8] {
     if let content = try takeFirst() { return content }
@@ -357,13 +357,13 @@ struct ChunkedContent {
   private static let lineLimit = 4_096
 
   /// True once the last chunk and its trailer have arrived.
-  private(set) var isOver = false
+  private(set) var isFinished = false
 
   /// Appends the content in the next bytes to `content`, and ignores bytes after the last chunk. Throws if the bytes
   /// are not chunks.
   mutating func take(_ bytes: ArraySlice<UInt8>, into content: inout [UInt8]) throws(NodeFault) {
     var index = bytes.startIndex
-    while index < bytes.endIndex, !isOver {
+    while index < bytes.endIndex, !isFinished {
       if place == .content {
         let piece = bytes[index...].prefix(rest)
         content.append(contentsOf: piece)
@@ -395,7 +395,7 @@ struct ChunkedContent {
     case .contentEnd:
       guard line.isEmpty else { throw Self.strange }
       place = .size
-    case .trailer: isOver = line.isEmpty
+    case .trailer: isFinished = line.isEmpty
     case .content: break
     }
   }

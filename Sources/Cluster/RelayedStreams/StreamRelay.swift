@@ -123,7 +123,7 @@ private final class RelayLoop {
     /// Events of revisions that this node has not reached. Nothing more is read from the source meanwhile.
     var held: [UInt8] = []
     /// True once the other node has ended the stream.
-    var isOver = false
+    var isFinished = false
   }
 
   private let hub: StreamHub
@@ -160,7 +160,7 @@ private final class RelayLoop {
     case .add(let id, let source, let events, let reservation):
       streams[id] = Passed(
         source: source, events: events, reservation: reservation, revision: events.revision,
-        isOver: source.isFinished)
+        isFinished: source.isFinished)
       finish(id)
     case .remove(let id): streams[id] = nil
     case .stop: hasStopped = true
@@ -169,7 +169,7 @@ private final class RelayLoop {
 
   /// Waits for input or a wake-up, and reads from the sources that have data.
   private func wait() {
-    let ids = streams.filter { $0.value.held.isEmpty && !$0.value.isOver }.map(\.key)
+    let ids = streams.filter { $0.value.held.isEmpty && !$0.value.isFinished }.map(\.key)
     var polled = [pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)]
     for id in ids {
       guard let stream = streams[id] else { continue }
@@ -183,14 +183,14 @@ private final class RelayLoop {
     guard var stream = streams.removeValue(forKey: id) else { return }
     do throws(NodeFault) {
       if let bytes = try stream.source.receiveNow() {
-        stream.isOver = stream.source.isFinished
+        stream.isFinished = stream.source.isFinished
         stream.held = try stream.events.take(bytes[...])
         release(id, &stream)
       }
       try reserve(stream)
     } catch {
       // Complete events were relayed; the client reconnects with its last id.
-      stream.isOver = true
+      stream.isFinished = true
     }
     streams[id] = stream
     finish(id)
@@ -229,7 +229,7 @@ private final class RelayLoop {
 
   /// Ends a stream whose node has ended it, once all its events were sent.
   private func finish(_ id: StreamID) {
-    guard let stream = streams[id], stream.isOver, stream.held.isEmpty else { return }
+    guard let stream = streams[id], stream.isFinished, stream.held.isEmpty else { return }
     streams[id] = nil
     hub.post([.endStream(id, nil)], position: nil)
   }

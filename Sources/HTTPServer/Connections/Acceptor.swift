@@ -23,7 +23,7 @@ final class Acceptor: Sendable {
   private let context: ServerContext
   private let daemons: [Daemon]
   private let wake: WakeDescriptor
-  private let isOver = Atomic<Bool>(false)
+  private let isFinished = Atomic<Bool>(false)
   private let thread = Locked<SystemThread?>(nil)
 
   /// Starts the thread, which closes `listener` at the end; nil if the system has no thread or descriptor left, in
@@ -40,7 +40,7 @@ final class Acceptor: Sendable {
 
   /// Closes the listening socket and the waiting connections, and waits for the thread. Call once.
   func stop() {
-    isOver.store(true, ordering: .relaxed)
+    isFinished.store(true, ordering: .relaxed)
     wake.wake()
     thread.withLock { $0 }?.join()
   }
@@ -49,7 +49,7 @@ final class Acceptor: Sendable {
   private func run() {
     var spare = SpareDescriptor()
     var turn = 0
-    while !isOver.load(ordering: .relaxed) {
+    while !isFinished.load(ordering: .relaxed) {
       awaitWork()
       for _ in 0..<Self.batchCount {
         guard acceptOne(&spare) else { break }

@@ -297,14 +297,14 @@ final class ConnectionRegistry: Sendable {
   private func forEach(_ body: (Connection) -> Bool) -> Int {
     var (count, start) = (0, 0)
     while true {
-      let isOver = connections.withLock { connections in
+      let isFinished = connections.withLock { connections in
         for connection in connections[min(start, connections.count)...].prefix(Self.slice) where body(connection) {
           count += 1
         }
         start += Self.slice
         return start >= connections.count
       }
-      if isOver { return count }
+      if isFinished { return count }
       // A mutex goes to the thread that asks next, which would be this one every time.
       usleep(50)
     }

@@ -116,7 +116,7 @@ struct RequestGate {
   /// wait.
   private mutating func readRestOfHead(from source: (UnsafeMutableRawBufferPointer) -> Int) {
     withUnsafeTemporaryAllocation(byteCount: Self.pieceBytes, alignment: 1) { piece in
-      while marks?.isOver == false {
+      while marks?.isFinished == false {
         let count = source(piece)
         guard count > 0 else { return }
         marks?.read(UnsafeRawBufferPointer(rebasing: piece[..<count]))
@@ -247,7 +247,7 @@ struct HeadMarks {
   /// The page that sends the request (`Origin`, Fetch standard); nil unless there is exactly one.
   private(set) var origin: String?
   /// True if nothing more is examined: the head has ended, or its first `byteLimit` bytes have been read.
-  private(set) var isOver = false
+  private(set) var isFinished = false
   private var hasRequestID = false
   private var hasOrigin = false
   private var hasFirstLine = false
@@ -264,13 +264,13 @@ struct HeadMarks {
   mutating func read(_ bytes: UnsafeRawBufferPointer) {
     var rest = bytes.prefix(Self.byteLimit - byteCount)
     byteCount += rest.count
-    while !isOver, let end = rest.firstIndex(of: .lineFeed) {
+    while !isFinished, let end = rest.firstIndex(of: .lineFeed) {
       append(rest[..<end])
       takeLine()
       rest = rest[(end + 1)...]
     }
-    if !isOver { append(rest) }
-    if byteCount >= Self.byteLimit { isOver = true }
+    if !isFinished { append(rest) }
+    if byteCount >= Self.byteLimit { isFinished = true }
   }
 
   private mutating func append(_ part: Slice<UnsafeRawBufferPointer>) {
@@ -282,7 +282,7 @@ struct HeadMarks {
     swap(&line, &self.line)
     if line.last == .carriageReturn { line.removeLast() }
     // An empty line before the first is ignored (RFC 9112 §2.2).
-    if line.isEmpty { isOver = hasFirstLine }
+    if line.isEmpty { isFinished = hasFirstLine }
     if hasFirstLine, line.count <= Self.lineLimit { line.withUnsafeMutableBytes { note($0) } }
     if !line.isEmpty { hasFirstLine = true }
   }

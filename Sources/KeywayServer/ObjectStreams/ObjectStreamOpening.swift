@@ -131,10 +131,10 @@ struct ObjectStreamOpening: StreamOpening {
       let account =
         topic.subscribers > 0
         ? nil : try services.reserve(observations.count * StreamWeight.observation, for: request.client)
-      let channel = exists && !beginning.isOver ? topic.channel : nil
+      let channel = exists && !beginning.isFinished ? topic.channel : nil
       let stream = try services.open(
         for: request.client, prelude: beginning.text, channel: channel, overflow: request.overflow)
-      if beginning.isOver {
+      if beginning.isFinished {
         services.hub.post([.endStream(stream.id, nil)], position: nil)
         contents.subscriptions[stream.id] = EndedObject(key)
         return stream
@@ -164,7 +164,7 @@ struct ObjectStreamOpening: StreamOpening {
   private struct Beginning {
     var text: EventBuffer
     /// True if the text ends with the deletion of the object.
-    var isOver = false
+    var isFinished = false
     /// True if the state has yet to be sent.
     var isOwed = false
   }
@@ -188,7 +188,7 @@ struct ObjectStreamOpening: StreamOpening {
       if let replay = replay(after: revision, publication) {
         if !replay.hasOverflowed {
           if replay.text.isEmpty { text.append(EventEncoder.emptyBlock) } else { text.append(replay.text) }
-          return Beginning(text: text, isOver: replay.isOver)
+          return Beginning(text: text, isFinished: replay.isFinished)
         }
         resumption = .reset(.overflow)
       } else {
@@ -280,7 +280,7 @@ struct ObjectReplay: Sendable {
   private let encoder: EventEncoder
   private(set) var text: EventBuffer
   /// True if the events end with the deletion of the object.
-  private(set) var isOver = false
+  private(set) var isFinished = false
   private var hasTooManyChanges = false
   /// True if the events exceed the limits. The text is then empty.
   var hasOverflowed: Bool { hasTooManyChanges || text.isTooLong }
@@ -320,18 +320,18 @@ struct ObjectReplay: Sendable {
 
   private mutating func take(_ written: Written) {
     text = written.text
-    isOver = isOver || written.isOver
+    isFinished = isFinished || written.isFinished
     hasTooManyChanges = hasTooManyChanges || written.hasTooManyChanges
   }
 
   /// The events written so far. Each event is encoded at once, so that the missed events are never held as values.
   private struct Written {
     var text: EventBuffer
-    var isOver = false
+    var isFinished = false
     var hasTooManyChanges = false
 
     mutating func append(_ event: ObserverEvent, _ encoder: EventEncoder) {
-      isOver = isOver || !event.gone.isEmpty
+      isFinished = isFinished || !event.gone.isEmpty
       hasTooManyChanges = hasTooManyChanges || event.hasOverflowed
       if !hasTooManyChanges { encoder.append(StreamEvent(event), to: &text) }
     }

@@ -36,10 +36,10 @@ package final class RevisionWaits: Sendable {
     /// The deadline for which a timer is set, or nil if there is none.
     var timed: UInt64?
 
-    mutating func take(where isOver: (Wait) -> Bool) -> [Wait] {
+    mutating func take(where isFinished: (Wait) -> Bool) -> [Wait] {
       var ended: [Wait] = []
       waits.removeAll { wait in
-        guard isOver(wait) else { return false }
+        guard isFinished(wait) else { return false }
         ended.append(wait)
         return true
       }

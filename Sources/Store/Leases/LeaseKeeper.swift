@@ -122,10 +122,10 @@ final class LeaseKeeper: Sendable {
     unless exists: (UInt64) -> Bool, isOfThisStart: (UInt64) -> Bool, grace: UInt64
   ) -> [UInt64] {
     let now = elapsed()
-    let (streams, isOver) = contents.withLock { contents in
+    let (streams, hasGraceEnded) = contents.withLock { contents in
       (contents.isHeld ? [] : contents.table.streams, now - min(now, contents.began) >= grace)
     }
-    return streams.filter { isOwn($0) && !exists($0) && (isOver || isOfThisStart($0)) }.sorted()
+    return streams.filter { isOwn($0) && !exists($0) && (hasGraceEnded || isOfThisStart($0)) }.sorted()
   }
 
   /// Submits the deletion of objects whose leases have expired to the writer, and continues with those that have

@@ -126,7 +126,7 @@ package final class JournalCache: Sendable {
     guard isFirst else { return }
     Thread.detachNewThread { [self, weak origin] in
       var isTold = false
-      while !isOver, let origin {
+      while !isFinished, let origin {
         guard let journal = journal ?? made(of: origin) else { continue }
         if !isTold { whenMade(journal) }
         isTold = true
@@ -136,7 +136,7 @@ package final class JournalCache: Sendable {
     }
   }
 
-  private var isOver: Bool { state.withLock { $0.isStopped || $0.isGivenUp } }
+  private var isFinished: Bool { state.withLock { $0.isStopped || $0.isGivenUp } }
 
   private func made(of origin: any SharedJournal) -> SQLiteJournal? {
     guard let making else { return nil }
@@ -146,7 +146,7 @@ package final class JournalCache: Sendable {
       if let revocations = try? origin.revocations() { try keep(revocations) }
       return journal
     } catch {
-      if !isOver { note("\(error)") }
+      if !isFinished { note("\(error)") }
       pause(Self.makingPause)
       return nil
     }
@@ -175,7 +175,7 @@ package final class JournalCache: Sendable {
   }
 
   private func pause(_ time: DispatchTimeInterval) {
-    if !isOver { _ = stopping.wait(timeout: .now() + time) }
+    if !isFinished { _ = stopping.wait(timeout: .now() + time) }
   }
 
   /// Records why the cache cannot be written, or nil if it can. A cache that was given up keeps its final reason,

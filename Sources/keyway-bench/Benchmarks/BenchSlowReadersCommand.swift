@@ -158,7 +158,7 @@ private struct SlowReadersRun: ~Copyable {
   }
 
   private mutating func measured(
-    until isOver: (_ audience: borrowing Audience, _ arePublishing: Bool) -> Bool
+    until isFinished: (_ audience: borrowing Audience, _ arePublishing: Bool) -> Bool
   ) throws -> SlowReadersReport.Phase {
     let tally = DeliveryTally()
     let options = options
@@ -169,7 +169,7 @@ private struct SlowReadersRun: ~Copyable {
       try audience.pump(milliseconds: 20) { index, numbers, now in
         if !options.isSlow(index) { tally.count(numbers, at: now) }
       }
-    } while try !isOver(audience, publishers.isRunning())
+    } while try !isFinished(audience, publishers.isRunning())
     var phase = SlowReadersReport.Phase(seconds: SystemClock.seconds(since: start))
     phase.commits = ledger.current.total - published
     phase.deliveries = tally.delivered

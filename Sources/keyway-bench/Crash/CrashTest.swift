@@ -181,10 +181,10 @@ final class CrashTest {
     let deadline = Deadline(seconds: CrashPlan.patienceSeconds)
     for subscriber in subscribers {
       let objects = writers[subscriber.writer].objects
-      let isOver = deadline.awaits(pauseMicroseconds: 500) {
+      let isFinished = deadline.awaits(pauseMicroseconds: 500) {
         subscriber.difference(from: objects) == nil || !ledger.isFaultless
       }
-      guard isOver else {
+      guard isFinished else {
         let difference = subscriber.difference(from: objects) ?? "now it has"
         return ledger.violation("\(subscriber.name) did not receive everything: \(difference)")
       }

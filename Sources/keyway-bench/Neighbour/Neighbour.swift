@@ -17,7 +17,7 @@ final class Neighbour: Sendable {
   private struct State {
     var tally = NeighbourTally()
     var held: [Int32] = []
-    var isOver = false
+    var isFinished = false
   }
 
   /// The address of the server, for connections from the neighbour's own address.
@@ -33,7 +33,7 @@ final class Neighbour: Sendable {
   }
 
   /// True if the attack must end.
-  fileprivate var isOver: Bool { state.withLock { $0.isOver } }
+  fileprivate var isFinished: Bool { state.withLock { $0.isFinished } }
 
   /// The results of the requests so far.
   fileprivate var tally: NeighbourTally { state.withLock { $0.tally } }
@@ -41,7 +41,7 @@ final class Neighbour: Sendable {
   /// Ends the attack, and closes all kept sockets.
   fileprivate func end() {
     let held = state.withLock { state in
-      state.isOver = true
+      state.isFinished = true
       defer { state.held = [] }
       return state.held
     }
@@ -51,7 +51,7 @@ final class Neighbour: Sendable {
   /// Sends a request, and reads and discards its answer. Returns the status; nil if there was no answer.
   @discardableResult
   func send(_ request: WireRequest) -> Int? {
-    let status = try? connection().exchange(request, before: Deadline(seconds: Self.patienceSeconds)) { isOver }
+    let status = try? connection().exchange(request, before: Deadline(seconds: Self.patienceSeconds)) { isFinished }
     state.withLock { $0.tally.count(status) }
     return status
   }
@@ -67,7 +67,7 @@ final class Neighbour: Sendable {
       } catch let error as LoopbackError where error.reason == .timedOut {
         // The server does not read the rest, which stays in the kernel.
       }
-      if answers { status = try connection.status(before: Deadline(seconds: Self.patienceSeconds)) { isOver } }
+      if answers { status = try connection.status(before: Deadline(seconds: Self.patienceSeconds)) { isFinished } }
       if status == 200, let descriptor = connection.kept() { keep(descriptor) }
     } catch {
       status = nil
@@ -86,7 +86,7 @@ final class Neighbour: Sendable {
 
   private func keep(_ descriptor: Int32) {
     let surplus = state.withLock { state -> Int32? in
-      guard !state.isOver else { return descriptor }
+      guard !state.isFinished else { return descriptor }
       state.held.append(descriptor)
       return state.held.count > maximumHeld ? state.held.removeFirst() : nil
     }
@@ -127,22 +127,22 @@ private final class NeighbourConnection {
     try socket.send(bytes, before: deadline)
   }
 
-  /// Sends a request, and returns the status of its answer once the answer is complete. Gives up when `isOver` returns
-  /// true.
-  func exchange(_ request: WireRequest, before deadline: Deadline, isOver: () -> Bool) throws -> Int {
+  /// Sends a request, and returns the status of its answer once the answer is complete. Gives up when `isFinished`
+  /// returns true.
+  func exchange(_ request: WireRequest, before deadline: Deadline, isFinished: () -> Bool) throws -> Int {
     var request = request
     request.headers["Connection"] = "close"
     try send(Array(request.text(to: address).utf8), before: deadline)
-    let status = try status(before: deadline, isOver: isOver)
-    while try !receive(before: deadline, isOver).isEmpty {}
+    let status = try status(before: deadline, isFinished: isFinished)
+    while try !receive(before: deadline, isFinished).isEmpty {}
     return status
   }
 
   /// Returns the status of the next answer, of which only the head, and bytes received with it, have been read.
-  func status(before deadline: Deadline, isOver: () -> Bool) throws -> Int {
+  func status(before deadline: Deadline, isFinished: () -> Bool) throws -> Int {
     var head: [UInt8] = []
     while true {
-      let bytes = try receive(before: deadline, isOver)
+      let bytes = try receive(before: deadline, isFinished)
       guard !bytes.isEmpty, head.count < Self.maximumHeadBytes else { throw LoopbackError(.connectionClosed) }
       head += bytes
       guard let response = WireResponse(head: head.prefix(32)) ?? nil else { continue }
@@ -163,12 +163,12 @@ private final class NeighbourConnection {
     close(descriptor)
   }
 
-  private func receive(before deadline: Deadline, _ isOver: () -> Bool) throws -> [UInt8] {
+  private func receive(before deadline: Deadline, _ isFinished: () -> Bool) throws -> [UInt8] {
     while true {
       do {
         return try socket.receive(before: Deadline(seconds: 0.2), atMost: 262_144)
       } catch {
-        guard error.reason == .timedOut, !deadline.hasPassed, !isOver() else { throw error }
+        guard error.reason == .timedOut, !deadline.hasPassed, !isFinished() else { throw error }
       }
     }
   }
@@ -258,7 +258,7 @@ struct BenchAttackCommand: ParsableCommand {
       Thread.detachNewThread { [nice, seed] in
         if let nice { SystemThread.setNice(nice) } else { SystemThread.runWhenIdle() }
         var random = SplitMix64(seed: seed, part: UInt64(number))
-        while !neighbour.isOver { attack.step(neighbour, &random) }
+        while !neighbour.isFinished { attack.step(neighbour, &random) }
       }
     }
     sleep(UInt32(seconds))

@@ -92,11 +92,11 @@ final class NodesTest {
     let last = "last-of-\(number)"
     let streams = streams(upTo: last)
     for stream in streams { stream.start() }
-    let isOver = Locked(false)
-    for client in clients { client.start(requests: Self.requestsOfClient, isOver: isOver) }
+    let isFinished = Locked(false)
+    for client in clients { client.start(requests: Self.requestsOfClient, isFinished: isFinished) }
     try disturb()
     usleep(useconds_t.random(in: 50_000...400_000, using: &random))
-    isOver.withLock { $0 = true }
+    isFinished.withLock { $0 = true }
     try wait("the clients' end") { !clients.contains(where: \.isRunning) }
     try cluster.awaitReady()
     guard promises.isFaultless, let cursor = clients[0].finish(as: last) else {

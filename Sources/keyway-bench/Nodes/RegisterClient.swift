@@ -51,12 +51,12 @@ final class RegisterClient: Sendable {
   /// True while its thread runs.
   var isRunning: Bool { state.withLock { $0.isRunning } }
 
-  /// Sends at most `requests` requests on a thread of its own, until `isOver` is true.
-  func start(requests: Int, isOver: Locked<Bool>) {
+  /// Sends at most `requests` requests on a thread of its own, until `isFinished` is true.
+  func start(requests: Int, isFinished: Locked<Bool>) {
     state.withLock { $0.isRunning = true }
     Thread.detachNewThread { [self] in
       var line: Line?
-      for _ in 0..<requests where !isOver.withLock({ $0 }) && ledger.promises.isFaultless {
+      for _ in 0..<requests where !isFinished.withLock({ $0 }) && ledger.promises.isFaultless {
         if line?.door.isForRefusals ?? false || chance(writesPercent) { write(on: &line) } else { read(on: &line) }
         usleep(state.withLock { useconds_t.random(in: 0...Self.pauseMicroseconds, using: &$0.random) })
       }

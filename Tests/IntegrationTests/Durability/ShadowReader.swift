@@ -16,7 +16,7 @@ final class ShadowReader: Sendable {
     var connections = 0
     var cells: JSONObject?
     var descriptor: Int32 = -1
-    var isOver = false
+    var isFinished = false
     var isStopped = false
     var failure: String?
   }
@@ -33,7 +33,7 @@ final class ShadowReader: Sendable {
     self.epoch = epoch
     state = Locked(State(cells: observation.cells))
     Thread.detachNewThread { [self] in
-      while !state.withLock({ $0.isOver || $0.isStopped }) {
+      while !state.withLock({ $0.isFinished || $0.isStopped }) {
         do { try read() } catch { note(error) }
         usleep(2000)
       }
@@ -50,13 +50,13 @@ final class ShadowReader: Sendable {
   /// Returns true if everything up to a revision was received, or the observed object is gone.
   func has(_ revision: Int) -> Bool {
     state.withLock { state in
-      if state.isOver { return true }
+      if state.isFinished { return true }
       return state.lastID?.split(separator: "-").last.flatMap { Int($0) }.map { $0 >= revision } ?? false
     }
   }
 
   /// True if it is connected, or the observed object is gone.
-  var isConnected: Bool { state.withLock { $0.descriptor >= 0 || $0.isOver } }
+  var isConnected: Bool { state.withLock { $0.descriptor >= 0 || $0.isFinished } }
 
   /// Cuts the connection.
   func cut() {
@@ -77,7 +77,7 @@ final class ShadowReader: Sendable {
     }
     state.withLock {
       $0.failure = error.description
-      $0.isOver = true
+      $0.isFinished = true
     }
   }
 
@@ -116,7 +116,7 @@ final class ShadowReader: Sendable {
         guard event.name == "gone" else { continue }
         // An empty cell stays empty; a stream of one object has ended.
         if let cell = event.json["cell"].text { state.cells?[cell] = .object(["object": .null]) }
-        if observation.endsWithObject { state.isOver = true }
+        if observation.endsWithObject { state.isFinished = true }
       }
     }
   }

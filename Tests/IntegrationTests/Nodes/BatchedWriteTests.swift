@@ -41,7 +41,7 @@ import Testing
   /// Clients that each create one note after the other.
   private final class Writers: Sendable {
     let statuses = Locked<[String: Int]>([:])
-    private let isOver = Locked(false)
+    private let isFinished = Locked(false)
     private let group = DispatchGroup()
 
     init(_ count: Int, _ port: UInt16, _ word: String) {
@@ -49,7 +49,7 @@ import Testing
         DispatchQueue(label: "writer \(writer)").async(group: group) { [self] in
           let client = WireClient(port: port)
           var number = 0
-          while !isOver.withLock({ $0 }) {
+          while !isFinished.withLock({ $0 }) {
             let text = "\(word) \(writer) \(number)"
             let answer = try? client.send("POST", "/v1/objects/Note", body: "{\"text\":\"\(text)\"}")
             statuses.withLock { $0[text] = answer?.status ?? 0 }
@@ -67,7 +67,7 @@ import Testing
     }
 
     func end() {
-      isOver.withLock { $0 = true }
+      isFinished.withLock { $0 = true }
       group.wait()
     }
   }

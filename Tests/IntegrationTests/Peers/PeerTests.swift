@@ -127,12 +127,12 @@ struct PeerTests {
     // The acknowledged responses, by revision.
     let acknowledged = Locked<[Int: String]>([:])
     let ports = Locked(group.peers.map(\.port))
-    let isOver = Locked(false)
+    let isFinished = Locked(false)
     let writers = DispatchGroup()
     for writer in 0..<6 {
       DispatchQueue.global().async(group: writers) {
         var number = 0
-        while !isOver.withLock({ $0 }) {
+        while !isFinished.withLock({ $0 }) {
           number += 1
           let text = "writer \(writer) number \(number)"
           let client = WireClient(port: ports.withLock { $0[writer % 3] })
@@ -151,7 +151,7 @@ struct PeerTests {
       let port = group.peers[index].port
       ports.withLock { $0[index] = port }
     }
-    isOver.withLock { $0 = true }
+    isFinished.withLock { $0 = true }
     writers.wait()
     let known = acknowledged.withLock { $0 }
     let epoch = try group.peers[0].status["epoch"].text ?? ""

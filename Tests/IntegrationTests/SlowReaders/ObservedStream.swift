@@ -10,7 +10,7 @@ final class ObservedStream {
   private struct Progress {
     var shown = ShownState()
     var heard = 0
-    var isOver = false
+    var isFinished = false
   }
 
   let name: String
@@ -51,7 +51,7 @@ final class ObservedStream {
         $0.heard = heard
       }
     }
-    progress.withLock { $0.isOver = true }
+    progress.withLock { $0.isFinished = true }
   }
 
   private static func revision(_ id: String?) -> Int { id?.split(separator: "-").last.flatMap { Int($0) } ?? 0 }
@@ -74,7 +74,7 @@ final class ObservedStream {
 
   /// Returns the state of the stream that is always read, once it has reached a revision, or its end.
   func twin(at revision: Int) -> ShownState {
-    _ = Deadline().awaits { progress.withLock { $0.heard >= revision || $0.isOver } }
+    _ = Deadline().awaits { progress.withLock { $0.heard >= revision || $0.isFinished } }
     return progress.withLock(\.shown)
   }
 }

@@ -55,7 +55,7 @@ import Testing
         #expect(out == events[..<sent].map(\.text).joined(), "seed \(seed)")
         #expect(passed.revision == events[..<sent].compactMap(\.revision).last ?? 0, "seed \(seed)")
       }
-      #expect(chunks.isOver && sent == events.count && passed.pendingBytes == 0)
+      #expect(chunks.isFinished && sent == events.count && passed.pendingBytes == 0)
     }
   }
 

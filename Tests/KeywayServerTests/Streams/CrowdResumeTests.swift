@@ -46,7 +46,7 @@ struct CrowdResumeTests {
     let (port, epoch) = (server.client.port, server.epoch)
     let start = try server.revision
     let unbroken = try (0..<Self.kinds).map { try Self.open($0, server.client) }
-    let present = Locked<(revision: Int, isOver: Bool)>((start, false))
+    let present = Locked<(revision: Int, isFinished: Bool)>((start, false))
     let told = Locked<[Told]>([])
     let failures = Locked<[String]>([])
     let group = DispatchGroup()
@@ -74,7 +74,7 @@ struct CrowdResumeTests {
     #expect(told.withLock { $0.count } == 3 * 20)
   }
 
-  private static func write(_ server: TestServer, _ present: Locked<(revision: Int, isOver: Bool)>) throws {
+  private static func write(_ server: TestServer, _ present: Locked<(revision: Int, isFinished: Bool)>) throws {
     var random = SplitMix64(seed: seed)
     var world = StaffWriter(server)
     world.keeps = ["Employee/1", "Department/1"]
@@ -90,7 +90,7 @@ struct CrowdResumeTests {
 
   /// Reconnects repeatedly, often to the same revision as others. Reads everything once no more is written.
   private static func comeBack(
-    _ client: WireClient, _ epoch: String, _ start: Int, _ present: Locked<(revision: Int, isOver: Bool)>,
+    _ client: WireClient, _ epoch: String, _ start: Int, _ present: Locked<(revision: Int, isFinished: Bool)>,
     _ seed: UInt64
   ) throws -> [Told] {
     var random = SplitMix64(seed: seed)
@@ -102,7 +102,7 @@ struct CrowdResumeTests {
       let stream = try open(number % kinds, client, since: "\(epoch)-\(since)")
       streams.append((number % kinds, since, stream))
     }
-    guard Deadline().awaits({ present.withLock { $0.isOver } }) else {
+    guard Deadline().awaits({ present.withLock { $0.isFinished } }) else {
       throw LoopbackError(.connectionClosed)
     }
     let end = present.withLock { $0.revision }

@@ -49,13 +49,13 @@ struct SharedJournalTests {
   @Test("Waiting for appends of others ends with the first of another node, and not with one of this node")
   func waitingForOthers() async throws {
     let (one, other) = (try open("one"), try open("other"))
-    let isOver = Locked(false)
+    let isFinished = Locked(false)
     async let waited: Void = Task.detached {
       try one.waitForOthers(beyond: 0, for: Deadline.patience)
-      isOver.withLock { $0 = true }
+      isFinished.withLock { $0 = true }
     }.value
     for revision in 1...100 { try one.append([record(UInt64(revision))], after: UInt64(revision) - 1) }
-    #expect(!isOver.withLock { $0 })
+    #expect(!isFinished.withLock { $0 })
     _ = try other.records(after: 99, limit: 9, bytes: .max, waiting: Deadline.patience)
     try other.append([record(101)], after: 100)
     try await waited

@@ -64,7 +64,7 @@ package struct Leader: Sendable {
     let object = try json("/v1/nodes")
     guard let epoch = object["epoch"]?.asString, let schema = object["schema"]?.asString,
       case .array(let nodes) = object["nodes"]
-    else { throw Self.strange }
+    else { throw Self.malformedResponse }
     return Description(
       identity: JournalIdentity(epoch: epoch, schema: schema), hasAccess: object["access"] == .bool(true),
       nodes: nodes.compactMap(\.asString))
@@ -138,11 +138,11 @@ package struct Leader: Sendable {
   /// Fetches the revocations that apply on the leader.
   func revocations() throws(Refusal) -> [Revocation] {
     let object = try json("/v1/nodes/revocations")
-    guard case .array(let entries) = object["revocations"] else { throw Self.strange }
+    guard case .array(let entries) = object["revocations"] else { throw Self.malformedResponse }
     var revocations: [Revocation] = []
     for entry in entries {
       guard let subject = entry.asObject?["sub"]?.asString, case .integer(let milliseconds) = entry.asObject?["before"]
-      else { throw Self.strange }
+      else { throw Self.malformedResponse }
       revocations.append(Revocation(subject: subject, milliseconds: milliseconds))
     }
     return revocations
@@ -159,7 +159,7 @@ package struct Leader: Sendable {
 
   private func json(_ target: String) throws(Refusal) -> JSONObject {
     let answer = try send(request(target))
-    guard let object = (try? Value(json: answer.body))?.asObject else { throw Self.strange }
+    guard let object = (try? Value(json: answer.body))?.asObject else { throw Self.malformedResponse }
     return object
   }
 
@@ -177,7 +177,9 @@ package struct Leader: Sendable {
     return request
   }
 
-  private static var strange: Refusal { .fault(NodeFault("the answer is not that of a node of this version")) }
+  private static var malformedResponse: Refusal {
+    .fault(NodeFault("the answer is not that of a node of this version"))
+  }
 
   private static func refusal(_ answer: NodeAnswer, _ body: [UInt8]) -> Refusal {
     let problem = (try? Value(json: body))?.asObject

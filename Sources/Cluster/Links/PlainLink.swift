@@ -175,9 +175,9 @@ private struct NodeReader {
 
   /// Reads the head of an answer, without its content.
   mutating func head() throws(NodeFault) -> NodeAnswer {
-    var answer = try anyHead()
+    var answer = try readHead()
     // Informational (1xx) responses precede the final one (RFC 9110 §15.2).
-    while (100..<200).contains(answer.status) { answer = try anyHead() }
+    while (100..<200).contains(answer.status) { answer = try readHead() }
     return answer
   }
 
@@ -198,25 +198,25 @@ private struct NodeReader {
     if answer["Transfer-Encoding"]?.lowercased() == "chunked" {
       try chunks(receive)
     } else if let text = answer["Content-Length"] {
-      guard text.allSatisfy({ $0.isASCII && $0.isNumber }), let count = Int(text) else { throw Self.strange }
+      guard text.allSatisfy({ $0.isASCII && $0.isNumber }), let count = Int(text) else { throw Self.malformedResponse }
       try content(count, receive)
     } else {
       throw NodeFault("the answer does not state its length")
     }
   }
 
-  private mutating func anyHead() throws(NodeFault) -> NodeAnswer {
+  private mutating func readHead() throws(NodeFault) -> NodeAnswer {
     var bytes = 0
     let words = try line(&bytes).split(separator: " ", maxSplits: 2)
     guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]), (100...599).contains(status)
     else {
-      throw Self.strange
+      throw Self.malformedResponse
     }
     var fields: [(name: String, value: String)] = []
     while true {
       let text = try line(&bytes)
       if text.isEmpty { return NodeAnswer(status: status, fields: fields) }
-      guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else { throw Self.strange }
+      guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else { throw Self.malformedResponse }
       fields.append((String(text[..<colon]), text[text.index(after: colon)...].trimmingSpaces()))
     }
   }
@@ -225,10 +225,10 @@ private struct NodeReader {
     while true {
       var bytes = 0
       let size = try line(&bytes).prefix { $0 != ";" }
-      guard let count = Int(size, radix: 16), count >= 0, !size.hasPrefix("+") else { throw Self.strange }
+      guard let count = Int(size, radix: 16), count >= 0, !size.hasPrefix("+") else { throw Self.malformedResponse }
       if count == 0 { break }
       try content(count, receive)
-      guard try line(&bytes).isEmpty else { throw Self.strange }
+      guard try line(&bytes).isEmpty else { throw Self.malformedResponse }
     }
     var bytes = 0
     while try !line(&bytes).isEmpty {}
@@ -271,7 +271,7 @@ private struct NodeReader {
     guard !buffer.isEmpty else { throw NodeFault("the connection was closed before the answer was complete") }
   }
 
-  private static var strange: NodeFault { NodeFault("the answer is not a valid HTTP response of a node") }
+  private static var malformedResponse: NodeFault { NodeFault("the answer is not a valid HTTP response of a node") }
 }
 
 /// The events of a chunked stream, on a connection of its own.
@@ -375,7 +375,7 @@ struct ChunkedContent {
       let byte = bytes[index]
       index += 1
       guard byte == UInt8(ascii: "\n") else {
-        guard line.count < Self.lineLimit else { throw Self.strange }
+        guard line.count < Self.lineLimit else { throw Self.malformedChunk }
         line.append(byte)
         continue
       }
@@ -389,16 +389,16 @@ struct ChunkedContent {
     switch place {
     case .size:
       let digits = String(decoding: line.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
-      guard !digits.hasPrefix("+"), let count = Int(digits, radix: 16), count >= 0 else { throw Self.strange }
+      guard !digits.hasPrefix("+"), let count = Int(digits, radix: 16), count >= 0 else { throw Self.malformedChunk }
       rest = count
       place = count == 0 ? .trailer : .content
     case .contentEnd:
-      guard line.isEmpty else { throw Self.strange }
+      guard line.isEmpty else { throw Self.malformedChunk }
       place = .size
     case .trailer: isFinished = line.isEmpty
     case .content: break
     }
   }
 
-  private static var strange: NodeFault { NodeFault("the stream is not in chunked transfer coding") }
+  private static var malformedChunk: NodeFault { NodeFault("the stream is not in chunked transfer coding") }
 }

@@ -12,7 +12,7 @@ import Support
 /// run on `queue`, one at a time.
 final class StreamEnds: Sendable {
   private struct State {
-    var silences = NodeSilences()
+    var liveness = PeerLiveness()
     var isUnderWay = false
     /// The time of the last query to the database, in milliseconds.
     var asked: UInt64 = 0
@@ -108,7 +108,7 @@ final class StreamEnds: Sendable {
   private func end(in store: Store, present: Set<UInt64>) {
     let (leases, now) = (StreamLeases(of: store), milliseconds)
     let (nodes, grace) = (leases.nodes, leases.grace)
-    let gone = state.withLock { $0.silences.gone(among: nodes, present: present, at: now, after: grace) }
+    let gone = state.withLock { $0.liveness.gone(among: nodes, present: present, at: now, after: grace) }
     leases.end(ofNodes: gone)
   }
 }
@@ -116,7 +116,7 @@ final class StreamEnds: Sendable {
 /// The times since which other nodes have been silent: tables without lock and clock.
 ///
 /// Times are milliseconds of a monotonic clock.
-struct NodeSilences: Sendable {
+struct PeerLiveness: Sendable {
   /// The time since which each node has been silent.
   private var begins: [UInt64: UInt64] = [:]
   private var last: UInt64?

@@ -95,12 +95,12 @@ import Testing
   }
 }
 
-@Suite("The silence of nodes") struct NodeSilencesTests {
+@Suite("The silence of nodes") struct PeerLivenessTests {
   @Test("A node is gone after so long without a sign; one that is heard begins anew, and who slept knows of no silence")
   func silence() {
-    var silences = NodeSilences()
+    var liveness = PeerLiveness()
     func gone(_ nodes: Set<UInt64>, _ present: Set<UInt64> = [], at now: UInt64) -> Set<UInt64> {
-      silences.gone(among: nodes, present: present, at: now, after: 2_000)
+      liveness.gone(among: nodes, present: present, at: now, after: 2_000)
     }
     #expect(gone([1, 2], [2], at: 10_000) == [])
     #expect(gone([1, 2], [2], at: 11_000) == [])
@@ -109,7 +109,7 @@ import Testing
     #expect(gone([1, 2], at: 13_999) == [])
     #expect(gone([1, 2], at: 14_000) == [2])
     // While this node was suspended, it missed messages that others may have sent.
-    let woken = 14_001 + NodeSilences.pause
+    let woken = 14_001 + PeerLiveness.pause
     #expect(gone([1, 2], at: woken) == [])
     #expect(gone([1, 2], at: woken + 2_000) == [1, 2])
     // Nothing is remembered of nodes that are not asked about.
@@ -119,7 +119,7 @@ import Testing
 
   @Test("Without a grace a node is gone that is not there now")
   func none() {
-    var silences = NodeSilences()
-    #expect(silences.gone(among: [1, 2], present: [1, 3], at: 5, after: 0) == [2])
+    var liveness = PeerLiveness()
+    #expect(liveness.gone(among: [1, 2], present: [1, 3], at: 5, after: 0) == [2])
   }
 }

@@ -22,7 +22,7 @@ package final class Store: Sendable {
     /// The size in bytes of the last batch that the journal refused.
     var refusedBytes = 0
     /// The size and the sync time of the last batch, from which the wait for more writes is derived.
-    var patience = WriterPatience()
+    var batchDelay = BatchDelay()
     /// The bytes by which clients have made the objects grow.
     var growth: ClientGrowth
   }
@@ -301,7 +301,7 @@ extension Store {
   /// Takes waiting writes in batches, until none are left.
   private func writeAll() {
     while true {
-      writing.withLock { $0.patience }.wait { isSo in queue.withLock { isSo($0) } }
+      writing.withLock { $0.batchDelay }.wait { isSo in queue.withLock { isSo($0) } }
       let batch = queue.withLock { queue in
         let batch = queue.takeBatch()
         if batch.isEmpty { queue.isScheduled = false }
@@ -351,7 +351,7 @@ extension Store {
       let (clients, processor) = (rest.map { $0.write.client }, ProcessorStopwatch())
       let durations = attempt.take(from: &rest, limit: limit, &writing, &admission)
       times.add(processor.nanoseconds, to: clients, by: durations)
-      writing.patience.lastBatchCount = attempt.commits.count
+      writing.batchDelay.lastBatchCount = attempt.commits.count
       do throws(JournalError) {
         guard !attempt.commits.isEmpty else {
           // A refusal must not be based on a state that another node has changed since.
@@ -362,7 +362,7 @@ extension Store {
         try append(attempt.records, after: base, &writing)
         let nanoseconds = watch.nanoseconds
         syncDurations.record(nanoseconds: nanoseconds)
-        writing.patience.lastSync = .nanoseconds(nanoseconds)
+        writing.batchDelay.lastSync = .nanoseconds(nanoseconds)
       } catch {
         // No reader has seen any of it: the previous state is still the published one.
         undo(&writing)

@@ -158,7 +158,7 @@ struct WriteQueue<Write: Sendable>: Sendable {
 /// sync's time, and only if the last batch was large. The store's own writes wait slightly longer for a client's write
 /// to join: otherwise clients that arrive during their sync would have to wait for it. Slow writes wait too, since a
 /// client that arrives just after one has begun waits for all of it.
-struct WriterPatience: Sendable {
+struct BatchDelay: Sendable {
   /// The number of writes in the last batch, and the duration of its sync.
   var lastBatchCount = 0
   var lastSync = Duration.zero

@@ -109,23 +109,23 @@ final class HeadWatch: Sendable {
       speaks = false
     }
     whenConnected()
-    var news = HeardNews()
+    var notifications = JournalNotifications()
     var (nextLook, restEnd) = (ContinuousClock.now, ContinuousClock.now)
     while !isStopped {
-      let isTold = news.isDue(at: .now, known: owner.known().revision)
-      if isTold || nextLook <= .now {
-        guard try owner.look(connection, isTold) else { return }
+      let isNotified = notifications.isDue(at: .now, known: owner.known().revision)
+      if isNotified || nextLook <= .now {
+        guard try owner.look(connection, isNotified) else { return }
         nextLook = .now + Self.interval
       }
       if restEnd <= .now, let notice = takeNotice() {
-        if speaks { try tell(notice, connection) }
+        if speaks { try send(notice, connection) }
         restEnd = .now + Self.rest
       }
-      let end = min(nextLook, news.due ?? nextLook, state.withLock { $0.isResting } ? restEnd : nextLook)
+      let end = min(nextLook, notifications.due ?? nextLook, state.withLock { $0.isResting } ? restEnd : nextLook)
       switch connection.waitForNotification(or: wake.descriptor, within: end - .now) {
       case .notification(let revision):
         let (known, isHanded) = owner.known()
-        news.hear(revision, at: .now, known: known, isHanded: isHanded)
+        notifications.receive(revision, at: .now, known: known, isHanded: isHanded)
       case .nothing: break
       case .lost: throw .lost("the connection is gone")
       }
@@ -142,7 +142,7 @@ final class HeadWatch: Sendable {
     }
   }
 
-  private func tell(_ notice: Notice, _ connection: PostgresConnection) throws(PostgresError) {
+  private func send(_ notice: Notice, _ connection: PostgresConnection) throws(PostgresError) {
     do throws(PostgresError) {
       try connection.execute(Self.notifyStatement, [.text(notice.payload)], within: patience)
     } catch .refused {
@@ -169,7 +169,7 @@ final class HeadWatch: Sendable {
 ///
 /// The query is due at once unless other nodes send their records to this one: then the announced records are probably
 /// on their way, and get some time to arrive. Records that have arrived need no query.
-struct HeardNews {
+struct JournalNotifications {
   /// An instant of the monotonic clock.
   typealias Time = ContinuousClock.Instant
 
@@ -185,7 +185,7 @@ struct HeardNews {
 
   /// Notes that another node has notified of a record, or of another change (nil). `known` is the newest record that
   /// this node has; `isHanded` is true if other nodes send it theirs.
-  mutating func hear(_ revision: UInt64?, at now: Time, known: UInt64, isHanded: Bool) {
+  mutating func receive(_ revision: UInt64?, at now: Time, known: UInt64, isHanded: Bool) {
     guard let revision else {
       (due, awaited) = (now, nil)
       return

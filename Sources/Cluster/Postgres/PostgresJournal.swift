@@ -82,8 +82,8 @@ package final class PostgresJournal: SharedJournal {
         tail: RecordTail(byteLimit: Self.tailBytes)))
     watch = try HeadWatch(pool.address, patience: options.patience)
     watch.start(
-      HeadWatch.Owner { [weak self] connection, isTold throws(PostgresError) in
-        try self?.look(connection, readingOn: isTold) ?? false
+      HeadWatch.Owner { [weak self] connection, isNotified throws(PostgresError) in
+        try self?.look(connection, readingOn: isNotified) ?? false
       } known: { [weak self] in
         self?.state.withLock { ($0.known.revision, $0.isHandedRecords) } ?? (0, false)
       })
@@ -389,7 +389,7 @@ package final class PostgresJournal: SharedJournal {
   private static let chunkRecords = 4_096
   private static let chunkBytes = 8 << 20
   /// The maximum number of bytes queried after a notification; the reader queries the rest.
-  private static let toldBytes = 1 << 20
+  private static let notifiedBytes = 1 << 20
 
   /// See `TransactionJournal.records(after:limit:bytes:waiting:)`. The newest records are in memory; others are queried
   /// from the database, and the call throws `refused` if it does not answer.
@@ -496,12 +496,13 @@ package final class PostgresJournal: SharedJournal {
 
   /// For the watch: queries the head, and after a notification the new records too, with the same statement. Returns
   /// false if the journal is closed or over.
-  private func look(_ connection: PostgresConnection, readingOn isTold: Bool) throws(PostgresError) -> Bool {
+  private func look(_ connection: PostgresConnection, readingOn isNotified: Bool) throws(PostgresError) -> Bool {
     guard (try? requireUse()) != nil else { return false }
     let known = state.withLock { $0.asking }
-    if isTold {
+    if isNotified {
       let found = try FoundRecords(
-        after: known.revision, limit: Self.chunkRecords, bytes: Self.toldBytes, connection, within: options.patience)
+        after: known.revision, limit: Self.chunkRecords, bytes: Self.notifiedBytes, connection, within: options.patience
+      )
       // The reader finds any damage again, and reports it.
       try? keep(found, after: known.revision, asked: known)
       if let last = found.entries.last?.record.revision { othersArrivals.announce(last) }

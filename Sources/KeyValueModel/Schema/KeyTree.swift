@@ -78,7 +78,7 @@ extension KeyTree {
 }
 
 /// The stored keys that other objects read through relationships, derived from the schema alone.
-package struct FarKeys: Sendable {
+package struct RemoteReadKeys: Sendable {
   /// The indexes of the keys, by the index of their entity. Subclasses have entries of their own.
   package private(set) var ofEntity: [Int: Set<Int>] = [:]
 

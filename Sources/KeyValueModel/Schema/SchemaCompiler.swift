@@ -30,7 +30,7 @@ struct SchemaCompiler {
     checkCycles(schema)
     guard problems.isEmpty else { return schema }
     let rules = rules(access, in: schema)
-    schema = Schema(entities: entities(display: true, resolvedIn: schema, rules, FarKeys(of: schema)))
+    schema = Schema(entities: entities(display: true, resolvedIn: schema, rules, RemoteReadKeys(of: schema)))
     warnAboutUnguardedKeys(access, in: schema)
     return Schema(
       entities: schema.entities, warnings: warnings.sorted { ($0.line, $0.column) < ($1.line, $1.column) })
@@ -49,7 +49,8 @@ struct SchemaCompiler {
   }
 
   private mutating func entities(
-    display: Bool, resolvedIn schema: Schema? = nil, _ rules: [AccessRules] = [], _ farKeys: FarKeys = FarKeys()
+    display: Bool, resolvedIn schema: Schema? = nil, _ rules: [AccessRules] = [],
+    _ farKeys: RemoteReadKeys = RemoteReadKeys()
   ) -> [Entity] {
     drafts.enumerated().map { index, draft in
       var paths: [ModelKeyPath] = []

@@ -103,7 +103,7 @@ struct QueryReach: Sendable {
   /// The keys of possible rows, by the index of the entity.
   private(set) var own: [Int: Own] = [:]
   /// The keys of objects that rows are read through.
-  private(set) var far = FarKeys()
+  private(set) var far = RemoteReadKeys()
 
   init(of query: Query, in schema: Schema) {
     for entity in schema.family(of: query.entity) {

@@ -18,7 +18,7 @@ struct SchemaComparison {
         let found = clauses(key, source) + ruleClauses(index, entity, source)
         changes += found.map { SchemaChange(entity: entity.name, key: key.name, change: $0) }
       }
-      changes += goneKeys(entity, source)
+      changes += removedKeys(entity, source)
     }
     for source in plan.entities where source.new == nil {
       changes.append(SchemaChange(entity: source.name, key: nil, change: "is gone"))
@@ -71,7 +71,7 @@ struct SchemaComparison {
   }
 
   /// The changes for keys of the old schema that the new one lacks, each in the entity that declared the key.
-  private func goneKeys(_ entity: Entity, _ source: MigrationPlan.EntityPlan) -> [SchemaChange] {
+  private func removedKeys(_ entity: Entity, _ source: MigrationPlan.EntityPlan) -> [SchemaChange] {
     let names = plan.names.entities[source.old.index]
     let inherited = source.old.parent.flatMap(plan.old.entity(named:))?.keys.count ?? 0
     return source.old.keys.indices.compactMap { index in

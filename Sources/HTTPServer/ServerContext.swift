@@ -55,12 +55,12 @@ final class ServerContext: Sendable {
     guard !arrivals.isEmpty else { return nil }
     let nanoseconds = SystemClock.nanoseconds
     let connection = arrivals.next { pacer.mayBegin($0, now: now, nanoseconds: nanoseconds) }
-    if let connection, pacer.hasCompany(now: now) { connection.slot.traffic.count(TrafficPacer.connectionBytes) }
+    if let connection, pacer.hasOtherClients(now: now) { connection.slot.traffic.count(TrafficPacer.connectionBytes) }
     return connection
   }
 
   /// True if clients of several addresses are active.
-  var hasCompany: Bool { pacer.hasCompany(now: SystemClock.coarseMilliseconds) }
+  var hasOtherClients: Bool { pacer.hasOtherClients(now: SystemClock.coarseMilliseconds) }
 
   private func attention(of daemon: OpaquePointer?) -> ThreadAttention {
     let number = Int(bitPattern: daemon)
@@ -208,7 +208,7 @@ final class ServerContext: Sendable {
   ) {
     connection.exchange.suspended()
     let pending = DeferredResponse(
-      connection: daemonConnection, all: deferredResponses, share: hasCompany ? connection.slot.time : nil)
+      connection: daemonConnection, all: deferredResponses, share: hasOtherClients ? connection.slot.time : nil)
     connection.deferredResponse = pending
     daemonConnection.suspend()
     if deferredResponses.insert(pending) {

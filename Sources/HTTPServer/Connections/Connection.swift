@@ -109,12 +109,12 @@ final class Connection: RequestHolder, @unchecked Sendable {
 
   /// Starts counting the thread's time for this connection's address, unless only one address is active.
   func attend() {
-    attention.turn(to: server.hasCompany ? slot.time : nil) { SystemClock.threadNanoseconds }
+    attention.turn(to: server.hasOtherClients ? slot.time : nil) { SystemClock.threadNanoseconds }
   }
 
   /// Counts transferred bytes, unless only one address is active.
   func count(_ byteCount: Int) {
-    if server.hasCompany { slot.traffic.count(byteCount) }
+    if server.hasOtherClients { slot.traffic.count(byteCount) }
   }
 
   /// Ends reading through the gate, because the descriptor is about to be closed.

@@ -23,7 +23,7 @@ final class TrafficPacer: Sendable {
   private static let turnBytes = 32_768
   private static let turnNanoseconds = 50_000
   /// The time for which several addresses are considered active after a request of a different address.
-  private static let companyMilliseconds: Int64 = 1_000
+  private static let otherClientsMilliseconds: Int64 = 1_000
 
   private struct Waiting {
     let connection: Connection
@@ -39,7 +39,7 @@ final class TrafficPacer: Sendable {
 
   private let state = Locked(State())
   private let lastAddress = Atomic<Int>(0)
-  private let companyUntil = Atomic<Int64>(0)
+  private let otherClientsUntil = Atomic<Int64>(0)
   /// The divisor of the number of new connections that may begin while earlier ones make requests.
   private static let besideKeptPart = 4
   /// The time for which earlier connections are considered active after a request on one of them.
@@ -72,9 +72,9 @@ final class TrafficPacer: Sendable {
     if last != address {
       lastAddress.store(address, ordering: .relaxed)
       // The very first address does not make several.
-      if last != 0 { companyUntil.store(now + Self.companyMilliseconds, ordering: .relaxed) }
+      if last != 0 { otherClientsUntil.store(now + Self.otherClientsMilliseconds, ordering: .relaxed) }
     }
-    let hadItsShare = hasCompany(now: now) && !Self.hasShare(slot, now: now, nanoseconds: nanoseconds())
+    let hadItsShare = hasOtherClients(now: now) && !Self.hasShare(slot, now: now, nanoseconds: nanoseconds())
     if !hadItsShare, mayGoOn(connection, now: now) { return true }
     if connection.waitsForTurn.exchange(true, ordering: .relaxed) { return false }
     let isBeginning = !hadItsShare && !connection.hasBegun.load(ordering: .relaxed)
@@ -119,13 +119,13 @@ final class TrafficPacer: Sendable {
   /// Returns true if a connection of a slot may be begun now: unless its address has used its share while several
   /// addresses are active.
   func mayBegin(_ slot: ConnectionSlot, now: Int64, nanoseconds: Int64) -> Bool {
-    !hasCompany(now: now) || Self.hasShare(slot, now: now, nanoseconds: nanoseconds)
+    !hasOtherClients(now: now) || Self.hasShare(slot, now: now, nanoseconds: nanoseconds)
   }
 
   /// Returns true if requests of several addresses arrived recently. Evaluates `now` only if that has ever been the
   /// case.
-  func hasCompany(now: @autoclosure () -> Int64) -> Bool {
-    let end = companyUntil.load(ordering: .relaxed)
+  func hasOtherClients(now: @autoclosure () -> Int64) -> Bool {
+    let end = otherClientsUntil.load(ordering: .relaxed)
     return end > 0 && end > now()
   }
 
@@ -148,7 +148,7 @@ final class TrafficPacer: Sendable {
       for (address, line) in state.lines {
         guard let slot = line.first?.connection.slot else { continue }
         // A single active address is not limited by its share.
-        turns[address] = hasCompany(now: now) ? Self.turns(slot, now: now, nanoseconds: nanoseconds) : line.count
+        turns[address] = hasOtherClients(now: now) ? Self.turns(slot, now: now, nanoseconds: nanoseconds) : line.count
       }
       while !turns.isEmpty {
         for (address, left) in turns {

@@ -131,7 +131,7 @@ package protocol NodesContext: AnyObject, Sendable {
   func precedent() -> Response?
   /// Returns the response to the write if this node gives up because other nodes appended first again and again, or nil
   /// if this node keeps trying.
-  func givenBack() -> Response?
+  func handedBack() -> Response?
 }
 
 // MARK: - A server on its own

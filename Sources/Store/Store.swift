@@ -323,7 +323,7 @@ extension Store {
     while attempt.isOvertaken {
       overtaken.wrappingAdd(1, ordering: .relaxed)
       let goesOn = overtaking.goesOn()
-      if !isCaretaker { overtaking.giveBack(&waiting) }
+      if !isCaretaker { overtaking.handBack(&waiting) }
       rest = waiting
       guard goesOn else {
         let first = rest.popFirst().map { [$0] } ?? []

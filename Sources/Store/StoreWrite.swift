@@ -32,9 +32,9 @@ package protocol StoreWrite: AnyObject, Sendable {
   /// has. Called after `begin` if the journal is shared. If true, the transaction is not applied, and only `finish`
   /// follows.
   func takePrecedent() -> Bool
-  /// Gives the write back to its sender, which may know a better node, because other nodes appended first several
+  /// Hands the write back to its sender, which may know a better node, because other nodes appended first several
   /// times. If true, the write is not carried out, and none of its methods is called again; if false, it is retried.
-  func giveBack() -> Bool
+  func handBack() -> Bool
 }
 
 /// The defaults of a plain write: the store's limits, no attachment, and no other node involved.
@@ -48,7 +48,7 @@ extension StoreWrite {
   /// Returns false.
   package func takePrecedent() -> Bool { false }
   /// Returns false.
-  package func giveBack() -> Bool { false }
+  package func handBack() -> Bool { false }
 }
 
 /// A write with closures for its attachment and its end.
@@ -180,18 +180,18 @@ struct Overtaking {
   /// The number of times others appended first.
   private(set) var count = 0
 
-  /// The number of attempts after which writes that can be carried out elsewhere are given back: the node that appended
-  /// first appends again at once, while this one lags by the time that reading those records takes.
-  private static let attemptsBeforeGivingBack = 2
+  /// The number of attempts after which writes that can be carried out elsewhere are handed back: the node that
+  /// appended first appends again at once, while this one lags by the time that reading those records takes.
+  private static let attemptsBeforeHandingBack = 2
   /// The number of attempts after which there is a pause before the next.
   private static let attemptsWithoutPause = 4
   /// The maximum pause, in microseconds. The pause is random, so that nodes that collide do not collide again.
   private static let longestPause: UInt32 = 20_000
 
-  /// Gives back the writes that can be given back, after the first attempts.
-  func giveBack(_ waiting: inout ArraySlice<QueuedWrite>) {
-    guard count >= Self.attemptsBeforeGivingBack else { return }
-    waiting = waiting.filter { !$0.write.giveBack() }[...]
+  /// Hands back the writes that can be handed back, after the first attempts.
+  func handBack(_ waiting: inout ArraySlice<QueuedWrite>) {
+    guard count >= Self.attemptsBeforeHandingBack else { return }
+    waiting = waiting.filter { !$0.write.handBack() }[...]
   }
 
   /// Counts one more attempt, and pauses after several. Returns false after the deadline.

@@ -142,5 +142,5 @@ final class ClusterContext: NodesContext {
 
   func precedent() -> Response? { name.flatMap { writes.precedent(of: $0.id) } }
 
-  func givenBack() -> Response? { wayBack?.response }
+  func handedBack() -> Response? { wayBack?.response }
 }

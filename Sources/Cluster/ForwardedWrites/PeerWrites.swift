@@ -20,7 +20,7 @@ final class PeerWrites: Sendable {
     case turn(Turn)
     /// This node could not carry it out, because other nodes kept appending first, or no longer has to: the write goes
     /// to the peer that appended last by now, if that is another node.
-    case givenBack(Turn)
+    case handedBack(Turn)
   }
 
   /// A write that this node must carry out, or had to.
@@ -144,7 +144,7 @@ final class PeerWrites: Sendable {
     // do itself after an attempt elsewhere does not.
     if request.outcome == nil, turn.write?.isFinal == true { return WayBack(outcome: nil) }
     request.keepBody()
-    return WayBack(outcome: .givenBack(goneBack))
+    return WayBack(outcome: .handedBack(goneBack))
   }
 
   /// Cancels the requests under way.
@@ -164,7 +164,7 @@ final class PeerWrites: Sendable {
       }
       // This node may have appended last, or the peer may have stopped answering, while the write waited.
       guard peers.holder() == holder else {
-        completion.handleAgain(with: turn.goneBack.map { Outcome.givenBack($0) } ?? .turn(turn))
+        completion.handleAgain(with: turn.goneBack.map { Outcome.handedBack($0) } ?? .turn(turn))
         return false
       }
       return true

@@ -70,10 +70,10 @@ struct NodePlacement: RequestPlacement {
   private func atPeers(
     _ request: borrowing Request, _ route: Route, _ outcome: PeerWrites.Outcome?
   ) throws(Problem) -> HandlerResponse? {
-    var givenBack: PeerWrites.Turn?
-    if case .givenBack(let turn)? = outcome { givenBack = turn }
-    guard request.outcome == nil || givenBack != nil else { return nil }
-    if let passed = try ways.peerWrites?.response(to: request, route, givenBack) { return passed }
+    var handedBack: PeerWrites.Turn?
+    if case .handedBack(let turn)? = outcome { handedBack = turn }
+    guard request.outcome == nil || handedBack != nil else { return nil }
+    if let passed = try ways.peerWrites?.response(to: request, route, handedBack) { return passed }
     return try node.inquiry.response(to: request, route)
   }
 
@@ -85,7 +85,7 @@ struct NodePlacement: RequestPlacement {
     guard context.route.isCommitted(by: request.method) else { return try handle(request, context) }
     let turn =
       switch outcome {
-      case .turn(let turn)?, .givenBack(let turn)?: turn
+      case .turn(let turn)?, .handedBack(let turn)?: turn
       case nil: PeerWrites.Turn(try PassedWrite(of: request), passedWrites.writes)
       }
     let wayBack = ways.peerWrites?.wayBack(request, turn)

@@ -126,8 +126,8 @@ extension PendingWrite {
     return true
   }
 
-  func giveBack() -> Bool {
-    guard let response = context.nodes?.givenBack() else { return false }
+  func handBack() -> Bool {
+    guard let response = context.nodes?.handedBack() else { return false }
     completion.respond(response)
     return true
   }

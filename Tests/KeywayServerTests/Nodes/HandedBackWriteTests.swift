@@ -8,8 +8,8 @@ import TestKit
 import Testing
 
 /// The outcome of a write on a peer that loses each race to append to another peer.
-@Suite("Writes that are given back", .timeLimit(.minutes(60)))
-struct GivenBackWriteTests {
+@Suite("Writes that are handed back", .timeLimit(.minutes(60)))
+struct HandedBackWriteTests {
   /// A peer that appends first each time after `overtake`, and one that it overtakes.
   private let first: TestServer
   private let overtaken: TestServer

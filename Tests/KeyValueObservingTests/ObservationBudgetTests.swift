@@ -36,7 +36,7 @@ struct ObservationBudgetTests {
     var events: [UInt64: ObserverEvent] = [:]
     for event in notifier.events(of: commit) { events[event.observer.rawValue] = event }
     let (evaluations, steps) = (notifier.values.evaluationCount, notifier.values.budget.spentSteps)
-    notifier.giveBack(to: &fixture.index)
+    notifier.returnIndex(to: &fixture.index)
     return (events, evaluations, steps)
   }
 

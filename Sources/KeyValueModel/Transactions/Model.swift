@@ -43,11 +43,11 @@ public struct Model: Sendable {
       try application.apply(transaction.operations, transaction.preparations)
     } catch {
       application.undo()
-      application.giveBack(to: &state)
+      application.returnState(to: &state)
       try ask(inquiry, aboutMakingIn: transaction, limits)
       throw transaction.access == nil ? error : WriteInquiry.guarded(error, in: transaction.operations)
     }
-    application.giveBack(to: &state)
+    application.returnState(to: &state)
     revision += 1
     return application.commit(writer: transaction.writer)
   }

@@ -36,7 +36,8 @@ struct StateEditor: ~Copyable {
     let inserted: [Value]
   }
 
-  /// Takes the state from the caller until `giveBack`: with a second owner, each write would copy a path of the tree.
+  /// Takes the state from the caller until `returnState`: with a second owner, each write would copy a path of the
+  /// tree.
   init(taking state: inout ModelState, revision: Revision, milliseconds: Int64, limits: TransactionLimits) {
     self.milliseconds = milliseconds
     budget = TransactionBudget(limits)
@@ -47,7 +48,7 @@ struct StateEditor: ~Copyable {
   }
 
   /// Returns the state to the caller, and has none from then on.
-  mutating func giveBack(to state: inout ModelState) { swap(&self.state, &state) }
+  mutating func returnState(to state: inout ModelState) { swap(&self.state, &state) }
 
   /// Undoes all changes of the transaction.
   mutating func undo() {

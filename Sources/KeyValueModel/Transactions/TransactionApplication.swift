@@ -14,7 +14,7 @@ struct TransactionApplication: ~Copyable {
   /// The inquiry that asks the rules, or nil if none are asked.
   private var inquiry: WriteInquiry?
 
-  /// Takes the state from the caller until `giveBack`.
+  /// Takes the state from the caller until `returnState`.
   init(
     taking state: inout ModelState, revision: Revision, milliseconds: Int64, limits: TransactionLimits,
     inquiry: WriteInquiry? = nil
@@ -26,7 +26,7 @@ struct TransactionApplication: ~Copyable {
   }
 
   /// Returns the state to the caller, and has none from then on.
-  mutating func giveBack(to state: inout ModelState) { writer.editor.giveBack(to: &state) }
+  mutating func returnState(to state: inout ModelState) { writer.editor.returnState(to: &state) }
 
   /// Undoes all changes.
   mutating func undo() { writer.editor.undo() }

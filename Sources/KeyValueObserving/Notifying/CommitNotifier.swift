@@ -25,7 +25,8 @@ struct CommitNotifier {
   /// The commit in progress.
   private var commit: Commit?
 
-  /// Takes the index from the caller until `giveBack`. With a second owner, each change of the index would be a copy.
+  /// Takes the index from the caller until `returnIndex`. With a second owner, each change of the index would be a
+  /// copy.
   init(
     taking index: inout ObserverIndex, state: consuming PastState, changesPerObserver: Int, bytesPerObserver: Int,
     budget: ObservationBudget
@@ -38,7 +39,7 @@ struct CommitNotifier {
   }
 
   /// Returns the index to the caller, and has none any more.
-  mutating func giveBack(to index: inout ObserverIndex) { swap(&self.index, &index) }
+  mutating func returnIndex(to index: inout ObserverIndex) { swap(&self.index, &index) }
 
   // MARK: Consecutive commits
 

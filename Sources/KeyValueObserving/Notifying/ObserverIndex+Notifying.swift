@@ -59,7 +59,7 @@ extension ObserverIndex {
       taking: &self, state: past ?? PastState(before: rest, of: present), changesPerObserver: changesPerObserver,
       bytesPerObserver: bytesPerObserver, budget: budget)
     notifier.notify(rest, passingOver: past != nil, receive: receive)
-    notifier.giveBack(to: &self)
+    notifier.returnIndex(to: &self)
     return notifier.values.budget
   }
 }

@@ -94,8 +94,8 @@ package struct FairShares<Client: Hashable & Sendable>: Sendable {
     return nil
   }
 
-  /// Takes back what a client has taken, or a part of it.
-  package mutating func giveBack(_ amount: Int, of client: Client) {
+  /// Releases what a client has taken, or a part of it.
+  package mutating func release(_ amount: Int, of client: Client) {
     guard let present = held[client] else { return }
     let returned = min(amount, present)
     total -= returned

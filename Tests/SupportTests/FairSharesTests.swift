@@ -40,7 +40,7 @@ struct FairSharesTests {
         #expect(shares.take(amount, for: client) == expected, "seed \(seed), round \(round), step \(step)")
         if expected == nil { oracle.held[client, default: 0] += amount }
       } else {
-        shares.giveBack(amount, of: client)
+        shares.release(amount, of: client)
         oracle.held[client] = max(0, (oracle.held[client] ?? 0) - amount)
       }
       #expect(shares.held(by: client) == oracle.held[client] ?? 0)
@@ -63,7 +63,7 @@ struct FairSharesTests {
       var shares = FairShares<Int>(ShareLimit(total: total, perClient: perClient))
       #expect(Self.fill(&shares, 1) == perClient)
       #expect(shares.refusal(of: 1, for: 1) == .perClient)
-      shares.giveBack(perClient, of: 1)
+      shares.release(perClient, of: 1)
       #expect(shares.clientCount == 0 && shares.total == 0)
     }
   }
@@ -87,7 +87,7 @@ struct FairSharesTests {
     let first = (0..<4).map { Self.fill(&shares, $0) }
     #expect(first == first.sorted(by: >) && first[0] == 500 && Set(first).count == 4)
     #expect(shares.refusal(of: 1, for: 3) == .total)
-    shares.giveBack(400, of: 0)
+    shares.release(400, of: 0)
     #expect(Self.fill(&shares, 3) > first[3])
     // A client that now has more than its share keeps it.
     #expect(shares.held(by: 1) == first[1])

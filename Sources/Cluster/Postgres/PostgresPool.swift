@@ -39,10 +39,10 @@ final class PostgresPool: Sendable {
     }
     do throws(PostgresError) {
       let result = try body(connection)
-      giveBack(connection, generation)
+      release(connection, generation)
       return result
     } catch {
-      if case .lost = error { drop() } else { giveBack(connection, generation) }
+      if case .lost = error { drop() } else { release(connection, generation) }
       throw error
     }
   }
@@ -85,7 +85,7 @@ final class PostgresPool: Sendable {
         attempt.outcome = outcome
         return attempt.isAbandoned
       }
-      if isAbandoned, case .success(let connection) = outcome { giveBack(connection, generation) }
+      if isAbandoned, case .success(let connection) = outcome { release(connection, generation) }
       end.signal()
     }
     _ = end.wait(timeout: .now() + .milliseconds(Int((deadline - .now).pollMilliseconds)))
@@ -97,7 +97,7 @@ final class PostgresPool: Sendable {
     return try outcome.get()
   }
 
-  private func giveBack(_ connection: PostgresConnection, _ generation: Int) {
+  private func release(_ connection: PostgresConnection, _ generation: Int) {
     guard connection.isIdle else { return }
     state.withLock { state in
       guard state.generation == generation, !state.isClosed, state.idle.count < Self.idleLimit else { return }

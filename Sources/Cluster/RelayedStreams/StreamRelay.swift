@@ -80,7 +80,7 @@ final class StreamRelay: Sendable {
   func streamEnded(_ id: StreamID) {
     let wasThere = state.withLock { state in
       guard let client = state.streams.removeValue(forKey: id) else { return false }
-      state.shares.giveBack(1, of: client)
+      state.shares.release(1, of: client)
       state.commands.append(.remove(id))
       return true
     }

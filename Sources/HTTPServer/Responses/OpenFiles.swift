@@ -40,5 +40,5 @@ package final class OpenFiles: Sendable {
     return isCounted ? Lease(self, client) : nil
   }
 
-  private func end(_ client: ClientAddress) { shares.withLock { $0.giveBack(1, of: client) } }
+  private func end(_ client: ClientAddress) { shares.withLock { $0.release(1, of: client) } }
 }

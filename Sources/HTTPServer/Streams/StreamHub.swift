@@ -347,7 +347,7 @@ final class HubCounters: Sendable {
   /// Stops counting a stream that has ended.
   func closeStream(of client: ClientAddress) {
     streams.wrappingSubtract(1, ordering: .acquiringAndReleasing)
-    shares.withLock { $0.giveBack(1, of: client) }
+    shares.withLock { $0.release(1, of: client) }
   }
 
   func addPending(_ byteCount: Int) {

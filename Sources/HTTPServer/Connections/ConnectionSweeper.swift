@@ -54,7 +54,7 @@ final class ConnectionSweeper: Sendable {
         overdue = context.registry.cutOverdue(now: now)
         unread = context.registry.wakeUnread()
         watch?.look(.current)
-        watch?.giveBack()
+        watch?.releaseFreeMemory()
       }
       if unread > 0 { context.logger.debug("woke unread connections", metadata: ["connections": "\(unread)"]) }
       if now / 1_000 != Int64(lastSecond) {

@@ -48,8 +48,8 @@ package struct MemoryWatch: Sendable {
   }
 
   /// Returns memory to the system some sweeps after clients released a lot. Call it at each sweep, after `look`.
-  mutating func giveBack() {
-    if trim.isDue(ledger.total) { SystemAllocator.giveBack() }
+  mutating func releaseFreeMemory() {
+    if trim.isDue(ledger.total) { SystemAllocator.releaseFreeMemory() }
   }
 }
 
@@ -146,7 +146,7 @@ package enum SystemAllocator {
   }
 
   /// Returns all free memory to the system. The duration depends on the size of the heaps.
-  package static func giveBack() {
+  package static func releaseFreeMemory() {
     malloc_trim(0)
   }
 }

@@ -581,7 +581,7 @@ extension HubLoop {
       }
     }
     shrink()
-    if memoryTrim?.isDue(worker.counters.openStreams) == true { SystemAllocator.giveBack() }
+    if memoryTrim?.isDue(worker.counters.openStreams) == true { SystemAllocator.releaseFreeMemory() }
   }
 
   /// Shrinks the dictionaries, which otherwise only grow.

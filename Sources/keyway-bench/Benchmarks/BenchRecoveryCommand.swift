@@ -152,7 +152,7 @@ private struct RecoveryMeasurement {
     let schema = try Schema(yaml: journal.identity.schema)
     var last = RecoveryProgress()
     let outcome = try Recovery(journal, schema: schema, limits: StoreLimits()) { last = $0 }.run()
-    SystemAllocator.giveBack()
+    SystemAllocator.releaseFreeMemory()
     seconds = SystemClock.seconds(since: begin)
     objects = outcome.model.state.count
     records = last.records

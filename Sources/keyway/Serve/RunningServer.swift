@@ -65,7 +65,7 @@ struct RunningServer {
     Thread.detachNewThread { [server] in
       let recovered = Result { try log.closing { try server.recover(report: log.note) } }
       // Returns the memory of what was read to the system.
-      SystemAllocator.giveBack()
+      SystemAllocator.releaseFreeMemory()
       continuation.yield(.recovered(recovered))
     }
     var result = Outcome.signalled

@@ -629,7 +629,7 @@ extension Store {
 
   /// Prepares queries for a client that resumes after a revision, or brings prepared ones up to date with the published
   /// history: their results at that revision, and the changes since. Uses queries that were prepared for another client
-  /// and given back. Leaves out queries for which this is no longer known. Throws `malformed-filter` if they cost more
+  /// and cached. Leaves out queries for which this is no longer known. Throws `malformed-filter` if they cost more
   /// than `request.steps` together, or if `isAbandoned` returns true because they are no longer wanted.
   package func prepare(
     _ queries: some Collection<Query>, after revision: Revision, _ publishedHistory: PublishedHistory,
@@ -660,8 +660,8 @@ extension Store {
   }
 
   /// Caches the queries that were prepared for a client that resumed after a revision, for the next such clients. Do
-  /// not give back a query that is being observed: the writer would copy its rows.
-  package func giveBack(_ prepared: [Query: PreparedQuery], after revision: Revision) {
+  /// not cache a query that is being observed: the writer would copy its rows.
+  package func cacheResumedQueries(_ prepared: [Query: PreparedQuery], after revision: Revision) {
     for (query, entry) in prepared where entry.failure == nil && entry.past != nil {
       let key = ResumedQueryKey(query: query, after: revision)
       let weight = entry.rowCount + entry.contents.reduce(1) { $0 + $1.changes.count }

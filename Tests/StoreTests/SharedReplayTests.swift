@@ -119,7 +119,7 @@ struct SharedReplayTests {
     for _ in 0..<100 {
       for _ in 0..<Int.random(in: 0..<4, using: &random) { try await write(fixture, &random) }
       let publishedHistory = fixture.store.withPublication(\.publishedHistory)
-      fixture.store.giveBack(shared, after: 0)
+      fixture.store.cacheResumedQueries(shared, after: 0)
       shared = [:]
       try fixture.store.prepare([query], after: 0, publishedHistory, &shared)
       let (known, missed) = (try #require(shared[query]), try #require(MissedCommits(after: 0, publishedHistory)))

@@ -88,7 +88,7 @@ struct MissedByCells {
 
   /// Keeps the results for the next stream that resumes in the same way.
   func keepResults(in store: Store) {
-    store.giveBack(prepared.filter { watchedQueries.contains($0.key) }, after: after)
+    store.cacheResumedQueries(prepared.filter { watchedQueries.contains($0.key) }, after: after)
   }
 
   /// The observations of the cells, in the form that `Replay` takes.

@@ -68,7 +68,7 @@ struct QueryStreamOpening: StreamOpening {
   }
 
   func keepResults(in store: Store) {
-    if let after, !isWatchedAnew { store.giveBack(prepared, after: after) }
+    if let after, !isWatchedAnew { store.cacheResumedQueries(prepared, after: after) }
   }
 
   private func append(_ content: QueryContent, to text: inout EventBuffer) {

@@ -276,7 +276,7 @@ extension Store {
   }
 
   /// The revision after which the attachments of all commits are reported to `restore`.
-  package var toldAfter: Revision { keeper.toldAfter }
+  package var recoveryBase: Revision { keeper.recoveryBase }
 
   /// The revision of the newest snapshot; 0 if there is none.
   package var snapshotRevision: Revision { keeper.snapshotRevision }

@@ -144,7 +144,7 @@ package final class ClusterNode: Node {
 
   package func restore(_ attachments: [StoredAttachment]) { writes.restore(attachments) }
 
-  package func recovered(_ store: Store) { writes.begin(after: store.toldAfter) }
+  package func recovered(_ store: Store) { writes.begin(after: store.recoveryBase) }
 
   package func start(_ store: Store) {
     if store.condition == .serving { following?.start() }

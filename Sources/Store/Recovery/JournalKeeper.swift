@@ -11,7 +11,7 @@ import Support
 final class JournalKeeper: Sendable {
   private struct Account {
     /// The revision after which the attachments of commits were reported to `restore`.
-    var toldAfter: Revision = 0
+    var recoveryBase: Revision = 0
     /// The number and the size of the records appended since the last snapshot.
     var records = 0
     var bytes = 0
@@ -49,7 +49,7 @@ final class JournalKeeper: Sendable {
   var failure: String? { account.withLock { $0.failure } }
 
   /// The revision after which the attachments of commits were reported to `restore`.
-  var toldAfter: Revision { account.withLock { $0.toldAfter } }
+  var recoveryBase: Revision { account.withLock { $0.recoveryBase } }
 
   /// The revision of the newest snapshot; 0 if there is none.
   var snapshotRevision: Revision { account.withLock { $0.snapshot } }
@@ -57,14 +57,14 @@ final class JournalKeeper: Sendable {
   /// Restricts what the journal removes to the revisions that `need` allows.
   func keep(_ need: @escaping JournalNeed) { self.need.withLock { $0 = need } }
 
-  /// Initializes the account from the journal. The attachments of the commits after `toldAfter` were reported to
+  /// Initializes the account from the journal. The attachments of the commits after `recoveryBase` were reported to
   /// `restore`.
-  func begin(toldAfter: Revision = 0) {
+  func begin(recoveryBase: Revision = 0) {
     let bounds = journal.bounds
     let snapshot = (try? journal.snapshots().first?.revision) ?? bounds.base
     account.withLock { account in
       account.snapshot = snapshot
-      account.toldAfter = toldAfter
+      account.recoveryBase = recoveryBase
       account.records = Int(bounds.last - min(snapshot, bounds.last))
     }
   }

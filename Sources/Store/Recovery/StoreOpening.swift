@@ -66,13 +66,13 @@ struct StoreOpening {
   /// Serves the state that was read. Returns remarks for the operator.
   private func adopt(_ outcome: Recovery.Outcome) -> [String] {
     store.adopt(outcome.model, outcome.history)
-    startKeeping(toldAfter: outcome.base)
+    startKeeping(recoveryBase: outcome.base)
     return outcome.remarks
   }
 
   /// Starts trimming the history by age, and maintaining the journal.
-  private func startKeeping(toldAfter: Revision = 0) {
-    store.keeper.begin(toldAfter: toldAfter)
+  private func startKeeping(recoveryBase: Revision = 0) {
+    store.keeper.begin(recoveryBase: recoveryBase)
     store.keeper.lookLater(store)
     store.shared?.keepCache { [weak store] cache in
       guard let store else { return }
@@ -97,7 +97,7 @@ struct StoreOpening {
     try migration.write(to: store.journal, milliseconds: store.clock.now())
     if !migration.kept.isEmpty { restore(migration.kept) }
     store.adopt(Model(state: migration.state, revision: migration.revision), History(limits: store.limits))
-    startKeeping(toldAfter: migration.revision)
+    startKeeping(recoveryBase: migration.revision)
     return migration.remarks
       + ["the schema differs from the store's; the objects were migrated in revision \(migration.revision)"]
       + migration.report.changes.map { "the schema has changed: \($0)" }

@@ -116,7 +116,7 @@ package final class PostgresJournal: SharedJournal {
   package var revocationChanges: UInt64 { state.withLock { $0.head.revoked } }
 
   /// The time since the last answer of the database.
-  package var silence: Duration { ContinuousClock.now - state.withLock { $0.heard } }
+  package var silence: Duration { ContinuousClock.now - state.withLock { $0.lastAnswer } }
 
   // MARK: Its life
 
@@ -125,10 +125,10 @@ package final class PostgresJournal: SharedJournal {
   package func whenOver(_ action: @escaping @Sendable (JournalEnd) -> Void) {
     ending.withLock { $0 = KeptAction(action) }
     // If the journal ended meanwhile, it has either called the action or missed it.
-    if let end = state.withLock({ $0.end }) { tell(end) }
+    if let end = state.withLock({ $0.end }) { report(end) }
   }
 
-  private func tell(_ end: JournalEnd) {
+  private func report(_ end: JournalEnd) {
     let action = ending.withLock { action in
       defer { action = nil }
       return action
@@ -143,7 +143,7 @@ package final class PostgresJournal: SharedJournal {
       return state.end == nil
     }
     guard isFirst else { return }
-    tell(end)
+    report(end)
     for arrivals in [arrivals, othersArrivals] { arrivals.announce(.max) }
   }
 
@@ -280,7 +280,7 @@ package final class PostgresJournal: SharedJournal {
     let last = expected + UInt64(records.count)
     state.withLock { [node = options.node] state in
       state.tail.append(entries)
-      state.heard = .now
+      state.lastAnswer = .now
       if let digest = entries.last?.digest, last > state.known.revision { state.known = (last, digest) }
       if last > state.head.last {
         (state.head.last, state.head.pen) = (last, node)

@@ -17,7 +17,7 @@ struct PostgresState {
   /// The last append whose outcome is not known.
   var doubt: AppendDoubt?
   /// The time of the last answer of the database.
-  var heard = ContinuousClock.now
+  var lastAnswer = ContinuousClock.now
   /// True while this node rebases the journal, so that it causes another head itself.
   var isRebasing = false
   /// The number of times that this node has rebased the journal.
@@ -47,7 +47,7 @@ struct PostgresState {
   /// nodes. Returns nil if this node is rebasing the journal, or has done so since the query.
   mutating func keep(_ seen: PostgresHead, asked: Asking) -> (last: UInt64, isOthers: Bool)? {
     guard !isRebasing, asked.rebases == rebases else { return nil }
-    heard = .now
+    lastAnswer = .now
     let (base, revoked) = (max(seen.base, head.base), max(seen.revoked, head.revoked))
     // Several threads send queries, and answers may overtake each other.
     if seen.last >= head.last {

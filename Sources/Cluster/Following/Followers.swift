@@ -10,7 +10,7 @@ final class Followers: Sendable {
     /// The newest revision that it has.
     var revision: Revision
     /// The time of its last request, in nanoseconds of the clock.
-    var heard: UInt64
+    var lastRequest: UInt64
     /// The nodes that follow it, directly or indirectly.
     var below: [String] = []
     fileprivate var need = Need()
@@ -74,7 +74,7 @@ final class Followers: Sendable {
   private let joining: ClusterOptions.JoiningLimits
   private let state = Locked(State())
   /// Atomic, since every request checks whether this node is alone.
-  private let hasHeard = Atomic(false)
+  private let hadAny = Atomic(false)
   private let now: @Sendable () -> UInt64
 
   /// Creates an empty table of at most `limit` followers at a time. `now` returns monotonic time in nanoseconds.
@@ -88,7 +88,7 @@ final class Followers: Sendable {
   }
 
   /// True if any follower has ever made a request.
-  var wasHeard: Bool { hasHeard.load(ordering: .acquiring) }
+  var hasHadAny: Bool { hadAny.load(ordering: .acquiring) }
 
   /// The time `nanoseconds` before now, or the beginning of the clock if that is later. A follower whose last request
   /// is older than `memory` is gone.
@@ -99,19 +99,19 @@ final class Followers: Sendable {
   /// The present followers, sorted by name.
   var present: [(name: String, follower: Follower)] {
     let horizon = Self.horizon(before: now())
-    return state.withLock { $0.followers }.filter { $0.value.heard >= horizon }.sorted { $0.key < $1.key }
+    return state.withLock { $0.followers }.filter { $0.value.lastRequest >= horizon }.sorted { $0.key < $1.key }
       .map { ($0.key, $0.value) }
   }
 
   /// The names of the present followers, and of the nodes that follow them.
-  var names: [String] { wasHeard ? present.flatMap { [$0.name] + $0.follower.below } : [] }
+  var names: [String] { hasHadAny ? present.flatMap { [$0.name] + $0.follower.below } : [] }
 
   /// Returns the names of the followers that made a request in the last `nanoseconds`, and of the nodes that follow
   /// them.
-  func names(heardWithin nanoseconds: UInt64) -> [String] {
-    guard wasHeard else { return [] }
+  func names(activeWithin nanoseconds: UInt64) -> [String] {
+    guard hasHadAny else { return [] }
     let horizon = Self.horizon(nanoseconds, before: now())
-    return present.filter { $0.follower.heard >= horizon }.flatMap { [$0.name] + $0.follower.below }
+    return present.filter { $0.follower.lastRequest >= horizon }.flatMap { [$0.name] + $0.follower.below }
   }
 
   /// Notes that a follower has asked for the records after a revision, and which nodes follow it.
@@ -120,7 +120,7 @@ final class Followers: Sendable {
     let horizon = Self.horizon(before: present)
     return state.withLock { state in
       if state.followers[name] == nil, state.followers.count >= limit {
-        state.followers = state.followers.filter { $0.value.heard >= horizon }
+        state.followers = state.followers.filter { $0.value.lastRequest >= horizon }
         guard state.followers.count < limit else { return .refused }
       }
       let former = state.followers[name]
@@ -128,10 +128,10 @@ final class Followers: Sendable {
         // The copy has arrived: from now on the follower needs the records.
         state.copies.remove(at: copy)
       }
-      let isKnown = former.map { $0.below == below && $0.heard >= horizon } ?? false
+      let isKnown = former.map { $0.below == below && $0.lastRequest >= horizon } ?? false
       let need = (former?.revision ?? 0) <= revision ? former?.need : nil
-      state.followers[name] = Follower(revision: revision, heard: present, below: below, need: need ?? Need())
-      hasHeard.store(true, ordering: .releasing)
+      state.followers[name] = Follower(revision: revision, lastRequest: present, below: below, need: need ?? Need())
+      hadAny.store(true, ordering: .releasing)
       return isKnown ? .known : .new
     }
   }
@@ -170,7 +170,7 @@ final class Followers: Sendable {
     return state.withLock { state in
       var least = oldest
       for name in Array(state.followers.keys) {
-        guard var follower = state.followers[name], follower.heard >= horizon else { continue }
+        guard var follower = state.followers[name], follower.lastRequest >= horizon else { continue }
         if follower.need.counts(follower.revision, oldest, present, writtenBytes, limits) {
           least = min(least, follower.revision)
         }

@@ -47,7 +47,7 @@ package final class Following: Sendable {
 
   private struct State {
     /// The time when this node was last known to be in contact, in nanoseconds of the clock.
-    var heard: UInt64
+    var lastContact: UInt64
     /// The newest revision that the leader has reported.
     var newest: Revision = 0
     /// The reason why there is no contact; nil if there is.
@@ -86,7 +86,7 @@ package final class Following: Sendable {
     self.conditions = conditions
     self.now = now
     self.restore = restore
-    state = Locked(State(heard: now(), hasCaughtUp: !plan.beginsWithCopy))
+    state = Locked(State(lastContact: now(), hasCaughtUp: !plan.beginsWithCopy))
   }
 
   /// Starts the thread, once the store has read its journal.
@@ -113,7 +113,7 @@ package final class Following: Sendable {
   /// The time without contact, in milliseconds.
   var silenceMilliseconds: UInt64 {
     let present = now()
-    return state.withLock { present > $0.heard ? (present - $0.heard) / 1_000_000 : 0 }
+    return state.withLock { present > $0.lastContact ? (present - $0.lastContact) / 1_000_000 : 0 }
   }
 
   /// The newest revision that the leader has reported.
@@ -178,10 +178,10 @@ package final class Following: Sendable {
       directory.follow(plan.leader.client.address, try plan.leader.description().nodes)
     }
     let present = now()
-    let heard = present - min(present, batch.silenceMilliseconds * 1_000_000)
+    let lastContact = present - min(present, batch.silenceMilliseconds * 1_000_000)
     state.withLock { state in
       // The leader's own contact before a silence says nothing about now.
-      state.heard = max(state.heard, heard)
+      state.lastContact = max(state.lastContact, lastContact)
       state.newest = max(batch.newest, store.revision)
       if store.revision >= state.newest { state.hasCaughtUp = true }
       state.reason = nil

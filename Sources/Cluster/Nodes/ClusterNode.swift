@@ -216,7 +216,7 @@ package final class ClusterNode: Node {
   // MARK: What it says of itself
 
   /// `follower`, `leader` once a follower has made a request, or `single`.
-  var role: String { options.following != nil ? "follower" : followers.wasHeard ? "leader" : "single" }
+  var role: String { options.following != nil ? "follower" : followers.hasHadAny ? "leader" : "single" }
 
   /// The time without contact with the leader, in milliseconds; 0 if this node follows no other.
   var silenceMilliseconds: UInt64 { following?.silenceMilliseconds ?? 0 }

@@ -53,7 +53,7 @@ final class NodeDirectory: Sendable {
   }
 
   /// True if there has been no other node so far.
-  var isAlone: Bool { journal == nil && !followers.wasHeard && !isFollowing.load(ordering: .relaxed) }
+  var isAlone: Bool { journal == nil && !followers.hasHadAny && !isFollowing.load(ordering: .relaxed) }
 
   /// True unless this node follows another and has not learned of the other nodes yet.
   var isComplete: Bool { !isFollowing.load(ordering: .relaxed) || followed.withLock { $0 != nil } }
@@ -70,10 +70,10 @@ final class NodeDirectory: Sendable {
   /// The nodes that follow this one, directly or indirectly, at listed addresses.
   var below: [String] { followers.names.filter { listed.contains($0) } }
 
-  /// Returns the nodes that follow this one, directly or indirectly, and were heard in the last `nanoseconds`, as the
-  /// node parts of their streams' numbers.
-  func streamNodes(heardWithin nanoseconds: UInt64) -> Set<UInt64> {
-    Set(followers.names(heardWithin: nanoseconds).map { StreamNumbers.node(at: $0) })
+  /// Returns the nodes that follow this one, directly or indirectly, and made a request in the last `nanoseconds`, as
+  /// the node parts of their streams' numbers.
+  func streamNodes(activeWithin nanoseconds: UInt64) -> Set<UInt64> {
+    Set(followers.names(activeWithin: nanoseconds).map { StreamNumbers.node(at: $0) })
   }
 
   /// A digest that changes with `urls`.

@@ -83,7 +83,7 @@ final class StreamEnds: Sendable {
   /// Deletes the objects that are bound to streams of nodes which have been silent for as long as disconnected streams
   /// are kept.
   func endSilent(in store: Store, _ journal: (any SharedJournal)?) {
-    let followers = directory.streamNodes(heardWithin: Self.presence)
+    let followers = directory.streamNodes(activeWithin: Self.presence)
     guard let journal else { return end(in: store, present: followers) }
     journal.vouch(for: directory.below)
     guard !StreamLeases(of: store).nodes.isEmpty, beginsAsking() else { return }

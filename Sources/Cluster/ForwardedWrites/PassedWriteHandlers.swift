@@ -89,13 +89,13 @@ struct PassedWriteHandlers: Sendable {
     let isDone = response.status.kind == .successful
     let isRefused = response.status.kind == .clientError
     let revision = isDone ? response.fields[.keywayCursor].flatMap { Cursor($0) }?.revision : nil
-    let answer = Self.told(response, doubt)
+    let answer = Self.reported(response, doubt)
     writes.end(write.id, doneAt: revision, isRefused: isRefused && write.isAgain, answer)
     return answer
   }
 
   /// Returns the response to report: a refusal is replaced as long as another node may still do what was refused.
-  static func told(_ response: Response, _ doubt: Doubt) -> Response {
+  static func reported(_ response: Response, _ doubt: Doubt) -> Response {
     guard doubt == .otherPeer, response.status.kind == .clientError,
       !pureRefusals.contains(response.status.code)
     else { return response }

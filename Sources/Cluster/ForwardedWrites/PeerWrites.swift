@@ -173,7 +173,7 @@ final class PeerWrites: Sendable {
     func response(_ response: Response, to answer: NodeAnswer) -> Response? {
       // The peer is overloaded, is about to stop, or does not know the outcome itself.
       guard answer.status < 500, answer.status != HTTPResponse.Status.tooManyRequests.code else { return nil }
-      return PassedWriteHandlers.told(response, turn.doubt)
+      return PassedWriteHandlers.reported(response, turn.doubt)
     }
 
     func failed(_ fault: NodeFault?, _ completion: Completion) {

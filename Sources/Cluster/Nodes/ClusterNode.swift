@@ -189,7 +189,7 @@ package final class ClusterNode: Node {
       streamEnds.endSilent(in: store, journal)
       return store.endLeases { streams.exists(StreamID($0)) }
     }
-    streamEnds.tell(plan.leader, of: streams, in: store)
+    streamEnds.report(to: plan.leader, of: streams, in: store)
   }
 
   package func note(_ notice: StoreNotice) {

@@ -7,9 +7,9 @@ struct NodeRegister: Sendable {
   /// The time limit of a call to the database.
   private let patience: Duration
   /// The time when this node last registered, and the followers that it registers.
-  private let told = Told()
+  private let registration = Registration()
 
-  private final class Told: Sendable {
+  private final class Registration: Sendable {
     let time = Locked<ContinuousClock.Instant?>(nil)
     /// The nodes that follow this one.
     let followers = Locked<[String]>([])
@@ -35,35 +35,35 @@ struct NodeRegister: Sendable {
 
   /// Sets the other nodes that this node registers along with itself from now on.
   func vouch(for urls: [String]) {
-    told.followers.withLock { $0 = Array(Set(urls).subtracting([url]).sorted().prefix(Int(Self.most))) }
+    registration.followers.withLock { $0 = Array(Set(urls).subtracting([url]).sorted().prefix(Int(Self.most))) }
   }
 
   /// Registers this node and its followers every few seconds, and deletes entries that are more than an hour old.
   /// Ignores a refusal by the database.
   func note(_ connection: PostgresConnection) throws(PostgresError) {
-    let isDue = told.time.withLock { told in
-      guard !url.isEmpty, told.map({ $0 + Self.pause <= .now }) ?? true else { return false }
-      told = .now
+    let isDue = registration.time.withLock { time in
+      guard !url.isEmpty, time.map({ $0 + Self.pause <= .now }) ?? true else { return false }
+      time = .now
       return true
     }
     guard isDue else { return }
     do throws(PostgresError) {
-      try tell(connection)
+      try register(connection)
     } catch .refused(let code, let reason) {
       guard PostgresError.refused(code: code, reason).isMissingTable else { return }
       // An earlier version created the database, without this table.
       do throws(PostgresError) {
         try connection.execute(PostgresLayout.nodes, within: patience)
-        try tell(connection)
+        try register(connection)
       } catch .refused {}
     }
   }
 
-  private func tell(_ connection: PostgresConnection) throws(PostgresError) {
+  private func register(_ connection: PostgresConnection) throws(PostgresError) {
     try connection.execute(
       "INSERT INTO keyway.nodes VALUES ($1, now()) ON CONFLICT (url) DO UPDATE SET heard = now()", [.text(url)],
       within: patience)
-    let followers = told.followers.withLock { $0 }
+    let followers = registration.followers.withLock { $0 }
     if !followers.isEmpty {
       try connection.execute(
         """

@@ -17,7 +17,7 @@ final class StreamEnds: Sendable {
     /// The time of the last query to the database, in milliseconds.
     var asked: UInt64 = 0
     /// The streams in the last report to the leader, and its time in milliseconds.
-    var told: (streams: [UInt64], at: UInt64)?
+    var lastReport: (streams: [UInt64], at: UInt64)?
   }
 
   private let directory: NodeDirectory
@@ -47,7 +47,7 @@ final class StreamEnds: Sendable {
   // MARK: On a follower
 
   /// Reports to the leader which streams of this node are gone that objects are bound to, if there are any.
-  func tell(_ leader: Leader, of streams: StreamRegistry, in store: Store) {
+  func report(to leader: Leader, of streams: StreamRegistry, in store: Store) {
     let hub = streams.services.hub
     let gone = StreamLeases(of: store).gone {
       streams.exists(StreamID($0))
@@ -56,13 +56,13 @@ final class StreamEnds: Sendable {
     }
     guard !gone.isEmpty, begins(gone) else { return }
     queue.async { [self] in
-      var isTold = true
-      for begin in stride(from: 0, to: gone.count, by: Self.most) where isTold {
-        isTold = (try? leader.end(streams: gone[begin..<min(begin + Self.most, gone.count)])) != nil
+      var isReported = true
+      for begin in stride(from: 0, to: gone.count, by: Self.most) where isReported {
+        isReported = (try? leader.end(streams: gone[begin..<min(begin + Self.most, gone.count)])) != nil
       }
       state.withLock { state in
         state.isUnderWay = false
-        if !isTold { state.told = nil }
+        if !isReported { state.lastReport = nil }
       }
     }
   }
@@ -71,8 +71,8 @@ final class StreamEnds: Sendable {
     let now = milliseconds
     return state.withLock { state in
       if state.isUnderWay { return false }
-      if let told = state.told, told.streams == gone, now - min(now, told.at) < Self.pause { return false }
-      state.told = (gone, now)
+      if let last = state.lastReport, last.streams == gone, now - min(now, last.at) < Self.pause { return false }
+      state.lastReport = (gone, now)
       state.isUnderWay = true
       return true
     }

@@ -52,7 +52,7 @@ struct QueryDifference {
   /// sections.
   func changes() -> (rows: [QueryChange], sections: [SectionChange]) {
     var named = namedRows()
-    keep(&named)
+    markUnmovedRows(&named)
     return (rowChanges(named), sectionChanges(named))
   }
 
@@ -95,7 +95,7 @@ struct QueryDifference {
 
   /// Marks the rows that do not have to move: those with an unchanged position, and as many of the others as possible
   /// that have the same order as before, among themselves and among the unchanged ones.
-  private func keep(_ named: inout [Named]) {
+  private func markUnmovedRows(_ named: inout [Named]) {
     var loose: [Int] = []
     for index in named.indices {
       let row = named[index]

@@ -56,12 +56,12 @@ struct ClientGrowth {
   }
 
   /// Commits the growth noted for the batch.
-  mutating func keep() { former.removeAll(keepingCapacity: true) }
+  mutating func commitBatch() { former.removeAll(keepingCapacity: true) }
 
   /// Restores the growths from before the batch, which was not committed.
   mutating func undo() {
     for (client, bytes) in former.reversed() { set(bytes, of: client) }
-    keep()
+    commitBatch()
   }
 
   private mutating func set(_ bytes: Int, of client: Int) { growths[client] = bytes > 0 ? bytes : nil }

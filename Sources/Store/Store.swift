@@ -282,7 +282,7 @@ extension Store {
   package var snapshotRevision: Revision { keeper.snapshotRevision }
 
   /// Restricts what the journal removes to the revisions that `need` allows.
-  package func keepRecords(_ need: @escaping JournalNeed) { keeper.keep(need) }
+  package func keepRecords(_ need: @escaping JournalNeed) { keeper.restrictRemoval(to: need) }
 
   /// The reason why the last snapshot could not be written; nil if it was written.
   package var snapshotFailure: String? { keeper.failure }
@@ -373,7 +373,7 @@ extension Store {
         return
       }
       becomeAvailable()
-      writing.growth.keep()
+      writing.growth.commitBatch()
       leases.note(attempt.commits, of: admission.clients)
       let publishing = ProcessorStopwatch()
       let steps = publish(

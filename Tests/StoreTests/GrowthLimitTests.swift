@@ -109,7 +109,7 @@ struct GrowthLimitTests {
   func undone() {
     var growth = ClientGrowth(limit: 100, refusals: GrowthRefusals())
     growth.note(60, of: 1)
-    growth.keep()
+    growth.commitBatch()
     growth.note(30, of: 1)
     growth.note(-20, of: 1)
     growth.note(50, of: 2)

@@ -55,7 +55,7 @@ final class JournalKeeper: Sendable {
   var snapshotRevision: Revision { account.withLock { $0.snapshot } }
 
   /// Restricts what the journal removes to the revisions that `need` allows.
-  func keep(_ need: @escaping JournalNeed) { self.need.withLock { $0 = need } }
+  func restrictRemoval(to need: @escaping JournalNeed) { self.need.withLock { $0 = need } }
 
   /// Initializes the account from the journal. The attachments of the commits after `recoveryBase` were reported to
   /// `restore`.
@@ -94,11 +94,11 @@ final class JournalKeeper: Sendable {
       defer { account.isScheduled = true }
       return !account.isScheduled
     }
-    if isDue { queue.async { [weak store] in store.map(self.keep) } }
+    if isDue { queue.async { [weak store] in store.map(self.snapshotAndCompact) } }
   }
 
   /// Writes a snapshot of the published state and removes the records from before the history.
-  private func keep(_ store: Store) {
+  private func snapshotAndCompact(_ store: Store) {
     let snapshot = store.snapshot
     let counted = account.withLock { ($0.records, $0.bytes) }
     do throws(JournalError) {

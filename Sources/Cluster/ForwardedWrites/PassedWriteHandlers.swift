@@ -86,6 +86,12 @@ struct PassedWriteHandlers: Sendable {
 
   /// Notes the outcome of a write, and returns the response to give.
   private func ended(_ write: PassedWrite, _ doubt: Doubt, _ response: Response) -> Response {
+    // The node that sent the write may be sending it again on another connection: that is told to try again.
+    let isAbandoned = response.status == Response.clientClosedRequest.status
+    let response =
+      isAbandoned
+      ? Problem(.overloaded, "the node that sent the write closed its connection; nothing was changed").response
+      : response
     let isDone = response.status.kind == .successful
     let isRefused = response.status.kind == .clientError
     let revision = isDone ? response.fields[.keywayCursor].flatMap { Cursor($0) }?.revision : nil

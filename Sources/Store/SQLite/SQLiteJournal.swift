@@ -90,6 +90,8 @@ package final class SQLiteJournal: TransactionJournal {
       let opening = try JournalOpening(database, head, layout)
       remarks = opening.remarks
       let mark = try SystemFile(layout.mark, O_RDWR | O_CREAT)
+      // What a killed process wrote last may be in the kernel's memory alone.
+      try Self.syncLog(layout)
       DurableWatermark(revision: opening.last, digest: opening.tip).write(to: mark)
       self.mark = mark
       state = Locked(
@@ -273,6 +275,7 @@ package final class SQLiteJournal: TransactionJournal {
     compacted.baseDigest = snapshot.digest
     try database.write(compacted)
     state.withLock { $0.head = compacted }
+    try Self.syncLog(layout)
     try removeSnapshots { $0 < revision }
     while try database.remove(
       upTo: revision, limit: Self.removalLimit, bytes: Self.removalBytes)
@@ -416,8 +419,15 @@ package final class SQLiteJournal: TransactionJournal {
       state.last = revision
       state.tip = digest
     }
+    try Self.syncLog(layout)
     if let mark { DurableWatermark(revision: revision, digest: digest).write(to: mark) }
     try removeSnapshots { $0 < revision }
+  }
+
+  /// Syncs the log of the database, if there is one. With relaxed durability a commit alone does not.
+  private static func syncLog(_ layout: JournalLayout) throws(JournalError) {
+    guard SystemFile.exists(layout.databaseLog) else { return }
+    try SystemFile(layout.databaseLog, O_RDWR).sync()
   }
 
   private func removeSnapshots(where isObsolete: (UInt64) -> Bool) throws(JournalError) {

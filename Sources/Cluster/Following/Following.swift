@@ -178,7 +178,8 @@ package final class Following: Sendable {
       directory.follow(plan.leader.client.address, try plan.leader.description().nodes)
     }
     let present = now()
-    let lastContact = present - min(present, batch.silenceMilliseconds * 1_000_000)
+    let (silence, overflows) = batch.silenceMilliseconds.multipliedReportingOverflow(by: 1_000_000)
+    let lastContact = overflows ? 0 : present - min(present, silence)
     state.withLock { state in
       // The leader's own contact before a silence says nothing about now.
       state.lastContact = max(state.lastContact, lastContact)

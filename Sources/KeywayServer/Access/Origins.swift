@@ -73,7 +73,8 @@ struct Origins: Sendable {
   private static func serialized(_ text: String) -> String? {
     let ports = ["http": 80, "https": 443]
     guard text.utf8.allSatisfy({ $0 < 0x80 }), let parts = URLComponents(string: text.lowercased()),
-      let scheme = parts.scheme, let port = ports[scheme], let host = parts.encodedHost, !host.isEmpty
+      let scheme = parts.scheme, let port = ports[scheme], let host = parts.encodedHost,
+      HostNames.setting(for: host) == host
     else { return nil }
     let origin = "\(scheme)://\(host)"
     guard let named = parts.port else { return text.lowercased() == origin ? origin : nil }

@@ -300,12 +300,14 @@ func first(_ name: String, of stream: WireStream) throws -> WireEvent {
       ("access.origins: 'example.org' is not an origin", change { $0.access.origins = ["example.org"] }),
       ("access.origins: 'https://a/' is not an origin", change { $0.access.origins = ["https://a/"] }),
       ("access.origins: 'http://:' is not an origin", change { $0.access.origins = ["http://:"] }),
+      ("access.origins: 'https://*.a' is not an origin", change { $0.access.origins = ["https://*.a"] }),
       ("access.origins: 'https://a:0' is not an origin", change { $0.access.origins = ["https://a:0"] }),
       ("access.origins: 'https://u@a' is not an origin", change { $0.access.origins = ["https://u@a"] }),
       ("names: '*' matches no Host", change { $0.names = ["*"] }),
       ("names: 'a, b' matches no Host", change { $0.names = ["a, b"] }),
       ("names: 'a:80' matches no Host", change { $0.names = ["a:80"] }),
       ("beyond the loopback, but no keys are set", change { $0.host = "0.0.0.0" }),
+      ("beyond the loopback, but no keys are set", change { $0.host = "127.example.org" }),
       ("nodes.urls: 'localhost:8080'", change { $0.cluster.urls = ["localhost:8080"] }),
     ])
   func settings(reason: String, change: @escaping @Sendable (inout KeywayServer.Configuration) -> Void) {

@@ -184,7 +184,7 @@ package final class JournalCache: Sendable {
     let note = state.withLock { state -> (@Sendable (String?) -> Void)? in
       guard isFinal || !state.isGivenUp else { return nil }
       defer { state.failure = failure }
-      return (state.failure == nil) != (failure == nil) ? state.note : nil
+      return isFinal || (state.failure == nil) != (failure == nil) ? state.note : nil
     }
     note?(failure)
   }

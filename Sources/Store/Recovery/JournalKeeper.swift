@@ -146,8 +146,8 @@ final class JournalKeeper: Sendable {
     guard shared != nil, let newest = try journal.snapshots().first?.revision,
       newest > account.withLock({ $0.snapshot })
     else { return false }
-    let revision = store.revision
     account.withLock { account in
+      let revision = store.revision
       // The size of the records after it is unknown; it is estimated from their share of the records.
       let rest = Int(clamping: revision - min(newest, revision))
       account.bytes = account.records > 0 ? Int(Double(account.bytes) * Double(rest) / Double(account.records)) : 0

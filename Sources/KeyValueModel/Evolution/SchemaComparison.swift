@@ -13,9 +13,10 @@ struct SchemaComparison {
         continue
       }
       changes += clauses(entity, source).map { SchemaChange(entity: entity.name, key: nil, change: $0) }
-      for index in declaredKeys(of: entity) {
-        let key = entity.keys[index]
-        let found = clauses(key, source) + ruleClauses(index, entity, source)
+      let declared = declaredKeys(of: entity)
+      for (index, key) in entity.keys.enumerated() {
+        // An entity may have rules for a key that it inherits.
+        let found = (declared.contains(index) ? clauses(key, source) : []) + ruleClauses(index, entity, source)
         changes += found.map { SchemaChange(entity: entity.name, key: key.name, change: $0) }
       }
       changes += removedKeys(entity, source)

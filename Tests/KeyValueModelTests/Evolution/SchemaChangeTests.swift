@@ -83,6 +83,10 @@ struct SchemaChangeTests {
           + "keys: {x: {type: string}}}",
         "A has the access rule read: identity != null", "A has no access rule for create any more",
         "A has the access rule delete: true", "A.x has the access rule read: false"),
+      Case(
+        "P: {keys: {x: {type: string}}}, A: {extends: P}",
+        "P: {keys: {x: {type: string}}}, A: {extends: P, access: {keys: {x: {read: 'false'}}}}",
+        "A.x has the access rule read: false"),
     ])
   func automatic(of example: Case) throws {
     let fixture = try EvolutionFixture(example.old, example.new)

@@ -167,13 +167,17 @@ private final class ExportFile {
     }
     let name = ".\(target.lastPathComponent).\(UUID().uuidString.prefix(8)).part"
     temporaryPath = target.deletingLastPathComponent().appendingPathComponent(name).path
-    let descriptor = open(temporaryPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
+    let descriptor = open(temporaryPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, exists ? 0o600 : 0o666)
     guard descriptor >= 0 else {
       throw CommandFailure("\(path): cannot be written: \(String(cString: strerror(errno)))")
     }
-    // A private file stays private.
-    if exists { fchmod(descriptor, status.st_mode & 0o777) }
     handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    guard exists else { return }
+    // A file that few can read stays so; without its group, its group's permissions would be another group's.
+    let hasGroup = fchown(descriptor, .max, status.st_gid) == 0
+    guard fchmod(descriptor, status.st_mode & (hasGroup ? 0o777 : 0o700)) == 0 else {
+      throw CommandFailure("\(path): cannot be written: \(String(cString: strerror(errno)))")
+    }
   }
 
   deinit {

@@ -69,7 +69,7 @@ struct ImportFailure: Error, Sendable, CustomStringConvertible {
     case notApplied = "was not applied"
     /// It went in several transactions, and not all of them are in the store.
     case appliedInPart = "was applied in part"
-    /// There was no response.
+    /// The outcome is not known: there was no response, or it reported a failure of the server.
     case unknown = "may have been applied"
   }
 

@@ -33,7 +33,7 @@ struct AttributeNotices {
   /// it, or if there are more notices than the budget has room for; then no event has been delivered.
   init?(of commit: Commit, in index: borrowing ObserverIndex, _ budget: ObservationBudget = ObservationBudget()) {
     (revision, writer) = (commit.revision, commit.writer)
-    limit = budget.remainingSteps / ObservationBudget.stepsPerNotice
+    limit = min(budget.limit / ObservationBudget.stepsPerNotice, budget.remainingSteps)
     if let setting = commit.plainSetting {
       let key = ObservedKey(object: setting.object, key: setting.key)
       guard add(key, isSilent: setting.isSilent, step: 0, 0, from: setting.before, to: setting.after, in: index) else {
@@ -97,8 +97,8 @@ struct AttributeNotices {
 
   // MARK: Telling
 
-  /// The steps that the notices take.
-  var steps: Int { notices.count * ObservationBudget.stepsPerNotice }
+  /// The number of notices.
+  var count: Int { notices.count }
 
   /// Passes the event of each observer to `receive` as soon as it is made. The limits are those of
   /// `ObserverIndex.notify`.

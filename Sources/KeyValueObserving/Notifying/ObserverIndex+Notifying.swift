@@ -49,7 +49,7 @@ extension ObserverIndex {
         notices.forEachEvent(
           changesPerObserver: changesPerObserver, bytesPerObserver: bytesPerObserver, receive)
         budget.begin(objects: commit.before.count)
-        budget.use(notices.steps)
+        budget.use(notices: notices.count)
         rest.removeFirst()
       }
       guard !rest.isEmpty else { return budget }

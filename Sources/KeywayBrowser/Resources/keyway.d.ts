@@ -221,7 +221,8 @@ export type State = 'connecting' | 'live' | 'waiting' | 'closed'
 
 /**
  * The reason why observations receive their present state again: the server's reason (`compacted`, `epoch`,
- * `overflow`); `away` after a tab was frozen or kept for Back; `identity` if the token is another user's.
+ * `overflow`); `away` after a tab was frozen or kept for Back; `identity` if the
+ * token is another user's or the session has ended.
  */
 export interface ResetEvent extends Event {
   readonly reason: 'compacted' | 'epoch' | 'overflow' | 'away' | 'identity'

@@ -891,9 +891,9 @@ export class Keyway extends EventTarget {
     })
   }
 
-  /** With another user's token this tab joins another group. */
+  /** With another user's token, or none any more, this tab joins another group. */
   #meet(token) {
-    if (!this.#leader || !token || subjectOf(token) === this.#subject) return
+    if (!this.#leader || (token && subjectOf(token)) === this.#subject) return
     this.#leave()
     if (this.#desk.restart()) this.#reset('identity')
     this.#join()

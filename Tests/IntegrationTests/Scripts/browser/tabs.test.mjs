@@ -400,6 +400,16 @@ scenario('Without a token the cookie goes with each request, and tabs of one per
   assert.equal(tabs.server.streams.size, 2)
 })
 
+scenario('When there is no token any more, what is observed is received anew, after a reset', async tabs => {
+  let user = 'ann'
+  const tab = tabs.open({ token: () => user && token(user) })
+  await until(() => tab.heard.length === 1)
+  user = undefined
+  await tab.keyway.get('A/3')
+  await until(() => tab.heard.length === 2)
+  assert.deepEqual([tab.heard, tab.resets], [[1, 1], ['identity']])
+})
+
 scenario('When a session has ended, all is told anew after a reset; a token that is renewed resumes', async tabs => {
   const [visitor, user] = [tabs.open(), tabs.open({ token: () => token('ann') })]
   await until(() => visitor.heard.length === 1 && user.heard.length === 1)

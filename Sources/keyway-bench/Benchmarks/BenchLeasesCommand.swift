@@ -57,7 +57,10 @@ struct BenchLeasesCommand: ParsableCommand {
       ("--ending", ending, 0...100_000), ("--renewed", renewed, 0...100_000), ("--rate", rate, 1...100_000),
       ("--publishers", publishers, 1...1000), ("--seconds", seconds, 1...3600),
     ])
-    try ReportOptions.check([("--leases", leases, endingCount + publishers...10_000_000)])
+    try ReportOptions.check([("--leases", leases, 1...10_000_000)])
+    guard leases >= endingCount + publishers else {
+      throw ValidationError("--leases must be at least \(endingCount + publishers)")
+    }
   }
 
   func run() throws {

@@ -273,7 +273,8 @@ final class NodesTest {
     guard promises.isFaultless else { return }
     try comparison.check(streams: streams, lines: lines, check)
     report.found += check.found.count
-    let horizon = SystemClock.now() &- 60_000_000_000
+    let now = SystemClock.now()
+    let horizon = now - min(now, 60_000_000_000)
     ledger.begin(carrying: check.stillOpen.filter { $0.invoked > horizon }, check.later)
     (start, registers, present) = (end, check.registers, objects)
   }

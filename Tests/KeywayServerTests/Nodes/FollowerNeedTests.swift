@@ -7,10 +7,11 @@ import Testing
 
 @Suite("Retention of a journal for its followers") struct FollowerNeedTests {
   private final class World: Sendable {
-    let clock = Locked<UInt64>(1_000_000_000_000)
+    let clock: Locked<UInt64>
     let followers: Followers
 
-    init(seconds: Int = 600, bytes: Int = 1_000, limit: Int = 3) {
+    init(seconds: Int = 600, bytes: Int = 1_000, limit: Int = 3, startingAt start: UInt64 = 1_000) {
+      clock = Locked(start * 1_000_000_000)
       var joining = ClusterOptions.JoiningLimits()
       (joining.seconds, joining.bytes) = (seconds, bytes)
       followers = Followers(limit: limit, joining: joining) { [clock] in clock.withLock { $0 } }
@@ -75,5 +76,14 @@ import Testing
     #expect(world.followers.note("f", at: 2) == .new)
     #expect(world.followers.note("f", at: 40) == .known)
     #expect(world.followers.forgettable(upTo: 30, 0) == 3)
+  }
+
+  @Test("A follower that has just made a request is present, however recently the machine was started")
+  func youngClock() {
+    let followers = World(startingAt: 5).followers
+    #expect(followers.note("f", at: 45) == .new)
+    #expect(followers.forgettable(upTo: 90, 0) == 45)
+    #expect(followers.note("f", at: 45) == .known)
+    #expect(followers.names == ["f"])
   }
 }

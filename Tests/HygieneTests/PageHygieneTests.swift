@@ -74,14 +74,17 @@ struct PageHygieneTests {
     expectNone(places)
   }
 
-  /// Returns true if the target of a link is on another site, is a heading, or exists, relative to the page's folder.
+  /// Returns true if the target of a link is on another site, is a heading, or exists, relative to the page's folder. A
+  /// page of a DocC catalog names its images without their folder and extension.
   private func leads(_ target: Substring, from path: String) -> Bool {
     if target.contains("://") || target.hasPrefix("#") { return true }
     var parts = Array(path.split(separator: "/").dropLast())
     for part in target.prefix(while: { $0 != "#" }).split(separator: "/") {
       if part == ".." { _ = parts.popLast() } else { parts.append(part) }
     }
+    let image = parts.dropLast() + ["Resources", "\(target).png"]
     return tree.paths.contains(parts.joined(separator: "/"))
+      || path.contains(".docc/") && tree.paths.contains(image.joined(separator: "/"))
   }
 
   /// Returns true if a text in code is not the name of a file, or is the whole path or the end of one that exists.

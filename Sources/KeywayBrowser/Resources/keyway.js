@@ -146,12 +146,9 @@ export class Line {
     const isFinal = problem && !isTransient(problem)
     if (isFinal || problem?.status === 401) {
       // What can't be resumed is bound again.
-      for (const cell of this.#cells.values()) cell.isTold = false
+      this.#forget(isFinal && this.id && 'compacted')
       if (!isFinal || !this.id) this.#out.push({ do: 'refuse', problem })
-      else {
-        this.#resetReason = 'compacted'
-        return this.#connect(now)
-      }
+      else return this.#connect(now)
     }
     if (this.state === 'live' && now - this.#since > 5000) this.#failures = 0
     this.#retryAt = now + backoff(this.#failures++, problem)
@@ -176,10 +173,10 @@ export class Line {
     this.#flush(now)
   }
 
-  /** The next session may see other objects, so nothing is resumed. */
+  /** Nothing is resumed. */
   #forget(reason) {
     for (const cell of this.#cells.values()) cell.isTold = false
-    this.#resetReason = reason
+    this.#resetReason ||= reason
   }
 
   #open({ stream, heartbeat = 15 }) {
@@ -505,7 +502,6 @@ export class Desk {
 
   get revision() { return this.id ? revisionOf(this.id) : undefined }
 
-  /** True for a cursor of a later state of the same store. */
   isBehind(cursor) { return epochOf(cursor) === epochOf(this.id) && revisionOf(cursor) > this.revision }
 
   observe(object, keyPaths, options, callback = options) {
@@ -633,7 +629,7 @@ export class Desk {
     this.run()
   }
 
-  /** A commit of another store is still to come if the write began with the store that shows now. */
+  /** A commit of another store is still to come if the write began with the one that shows. */
   #isOpen({ cursor, epoch }) {
     if (!cursor || !this.id) return !cursor
     const present = epochOf(this.id)
@@ -891,7 +887,7 @@ export class Keyway extends EventTarget {
     })
   }
 
-  /** With another user's token, or none any more, this tab joins another group. */
+  /** With another user's token, or none, this tab joins another group. */
   #meet(token) {
     if (!this.#leader || (token && subjectOf(token)) === this.#subject) return
     this.#leave()

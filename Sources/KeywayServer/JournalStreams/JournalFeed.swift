@@ -8,34 +8,34 @@ import Synchronization
 /// Sends the journal, transaction by transaction, to the streams that follow it.
 ///
 /// One reader, woken by each batch of commits, reads new transactions once, encodes them once, and posts them to one
-/// channel of the hub. A follower that is not with the others, because it came with a cursor or reads slowly, receives
-/// the journal a piece at a time, the next one when the hub has sent the last. When it has reached the front, it
-/// continues with the others: both are decided under one lock, so that nothing is lost or sent twice in between.
+/// channel of the hub. A subscriber that is not with the others, because it came with a cursor or reads slowly,
+/// receives the journal a piece at a time, the next one when the hub has sent the last. When it has reached the front,
+/// it continues with the others: both are decided under one lock, so that nothing is lost or sent twice in between.
 ///
-/// `state` holds the followers and the last events, under its lock. The lock is also held while something is posted, so
-/// that events are posted in order; never while the journal is read. It is taken while the registry's lock is held, and
-/// perhaps the publication's; never the other way round. The store's published state may be read within.
+/// `state` holds the subscribers and the last events, under its lock. The lock is also held while something is posted,
+/// so that events are posted in order; never while the journal is read. It is taken while the registry's lock is held,
+/// and perhaps the publication's; never the other way round. The store's published state may be read within.
 final class JournalFeed: Sendable {
   private struct State {
-    var table = FollowerTable()
+    var table = JournalSubscribers()
     var tail = FeedTail(byteLimit: JournalFeed.tailBytes)
   }
 
   /// The maximum number of records that are read and posted at a time; `batchBytes` is their maximum size in bytes.
   private static let batchRecords = 256
   private static let batchBytes = 262_144
-  /// The maximum size in bytes of what is sent at a time to a follower that is behind, except for a single transaction
-  /// that is larger.
+  /// The maximum size in bytes of what is sent at a time to a subscriber that is behind, except for a single
+  /// transaction that is larger.
   private static let pieceBytes = 65_536
-  /// The maximum size in bytes of the events that are kept as they were sent, for followers that are a little behind.
+  /// The maximum size in bytes of the events that are kept as they were sent, for subscribers that are a little behind.
   private static let tailBytes = 4 << 20
-  /// The channel of all followers; a registry numbers its own from 1.
+  /// The channel of all subscribers; a registry numbers its own from 1.
   private static let channel = ChannelID(0)
 
   private let journal: any TransactionJournal
   private let services: StreamServices
   private let state = Locked(State())
-  /// The queue on which followers that are behind catch up, one after the other.
+  /// The queue on which subscribers that are behind catch up, one after the other.
   private let catchUps = DispatchQueue(label: "keyway.journal.catch-ups", qos: .utility)
 
   private let reader = DispatchQueue(label: "keyway.journal.feed", qos: .userInitiated)
@@ -43,7 +43,7 @@ final class JournalFeed: Sendable {
   private let isFollowed = Atomic(false)
   private let isReaderWoken = Atomic(false)
 
-  /// Creates a feed without followers.
+  /// Creates a feed without subscribers.
   init(journal: any TransactionJournal, services: StreamServices) {
     self.journal = journal
     self.services = services
@@ -119,7 +119,7 @@ final class JournalFeed: Sendable {
     }
   }
 
-  /// Posts the events that follow a revision. Does nothing if the front is at another revision: all followers have
+  /// Posts the events that follow a revision. Does nothing if the front is at another revision: all subscribers have
   /// left, and others have come.
   private func deliver(_ events: [EventBytes], from front: Revision) throws(JournalError) {
     let ready = state.withLock { state -> [StreamID] in
@@ -131,9 +131,9 @@ final class JournalFeed: Sendable {
     for id in ready { catchUp(id) }
   }
 
-  /// Handles an error in reading the next transactions. If it is lasting, all followers are told so and continue after
-  /// these transactions; otherwise the streams end, and those that come back try again. Returns true if there may be
-  /// more to post.
+  /// Handles an error in reading the next transactions. If it is lasting, all subscribers are told so and continue
+  /// after these transactions; otherwise the streams end, and those that come back try again. Returns true if there may
+  /// be more to post.
   private func leap(over error: JournalError, from front: Revision, to target: Revision) -> Bool {
     let isForEver = error.isLasting
     let ready = state.withLock { state -> [StreamID] in
@@ -152,7 +152,7 @@ final class JournalFeed: Sendable {
     return isForEver
   }
 
-  // MARK: Followers who are behind
+  // MARK: Subscribers that are behind
 
   // The hub asks for what each has missed, once it has sent what came before.
 

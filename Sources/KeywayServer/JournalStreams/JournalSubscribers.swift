@@ -4,10 +4,10 @@ import KeyValueModel
 
 /// The streams that follow the journal, and how far each has been notified. The table does no input or output.
 ///
-/// A follower is with the others, which have received everything up to the front; or behind; or ahead, for a moment: it
-/// came with a cursor, or at a present, that the reader has not reached. A follower that is ahead and has asked for
-/// more waits.
-struct FollowerTable {
+/// A subscriber is with the others, which have received everything up to the front; or behind; or ahead, for a moment:
+/// it came with a cursor, or at a present, that the reader has not reached. A subscriber that is ahead and has asked
+/// for more waits.
+struct JournalSubscribers {
   private enum Place {
     case withOthers
     case elsewhere(delivered: Revision)
@@ -15,19 +15,19 @@ struct FollowerTable {
   }
 
   private var places: [StreamID: Place] = [:]
-  /// The followers that wait.
+  /// The subscribers that wait.
   private var waiting: Set<StreamID> = []
-  /// The revision up to which the followers that are with the others have received everything.
+  /// The revision up to which the subscribers that are with the others have received everything.
   private(set) var front: Revision = 0
 
   var isEmpty: Bool { places.isEmpty }
 
-  /// Sets the front to the present if there is no follower yet; otherwise the front is that of the followers.
+  /// Sets the front to the present if there is no subscriber yet; otherwise the front is that of the subscribers.
   mutating func begin(at present: Revision) {
     if places.isEmpty { front = present }
   }
 
-  /// Adds a follower that has received everything up to a revision.
+  /// Adds a subscriber that has received everything up to a revision.
   mutating func add(_ id: StreamID, deliveredUpTo revision: Revision) {
     places[id] = revision == front ? .withOthers : .elsewhere(delivered: revision)
   }
@@ -40,12 +40,12 @@ struct FollowerTable {
     }
   }
 
-  /// Notes that a follower misses what comes after a revision. Does nothing if there is no such follower.
+  /// Notes that a subscriber misses what comes after a revision. Does nothing if there is no such subscriber.
   mutating func beginLag(_ id: StreamID, lastNotified: Revision) {
     if places[id] != nil { places[id] = .elsewhere(delivered: lastNotified) }
   }
 
-  /// Notes that the others have received everything up to a revision. Returns the followers that need not wait any
+  /// Notes that the others have received everything up to a revision. Returns the subscribers that need not wait any
   /// longer.
   mutating func advance(to revision: Revision) -> [StreamID] {
     front = revision
@@ -59,8 +59,8 @@ struct FollowerTable {
     return ready
   }
 
-  /// Returns the revision up to which a follower that is not with the others has received everything; nil for a
-  /// follower that is with them, or that waits from now on.
+  /// Returns the revision up to which a subscriber that is not with the others has received everything; nil for a
+  /// subscriber that is with them, or that waits from now on.
   mutating func revisionToGoOnFrom(_ id: StreamID) -> Revision? {
     guard case .elsewhere(let delivered)? = places[id] else { return nil }
     guard delivered > front else { return delivered }
@@ -69,8 +69,8 @@ struct FollowerTable {
     return nil
   }
 
-  /// Notes that a follower has received everything up to a revision, which is not beyond the front. Returns true if it
-  /// is with the others now.
+  /// Notes that a subscriber has received everything up to a revision, which is not beyond the front. Returns true if
+  /// it is with the others now.
   mutating func move(_ id: StreamID, to revision: Revision) -> Bool {
     let isWithOthers = revision == front
     places[id] = isWithOthers ? .withOthers : .elsewhere(delivered: revision)
@@ -78,7 +78,7 @@ struct FollowerTable {
   }
 }
 
-/// The last events of a feed as they were sent, for followers that are a little behind: if many come back together,
+/// The last events of a feed as they were sent, for subscribers that are a little behind: if many come back together,
 /// they need not each read the journal again.
 struct FeedTail {
   private var events: Deque<EventBytes> = []

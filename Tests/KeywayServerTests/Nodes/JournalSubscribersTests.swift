@@ -3,14 +3,14 @@ import Testing
 
 @testable import KeywayServer
 
-@Suite("The followers of the journal, and their positions")
-struct FollowerTableTests {
+@Suite("The subscribers of the journal, and their positions")
+struct JournalSubscribersTests {
   private let a = StreamID(1)
   private let b = StreamID(2)
 
   /// The table, to be changed within an expectation.
   private final class Table {
-    private var table = FollowerTable()
+    private var table = JournalSubscribers()
 
     var front: UInt64 { table.front }
     var isEmpty: Bool { table.isEmpty }

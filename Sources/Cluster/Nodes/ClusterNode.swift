@@ -235,7 +235,8 @@ package final class ClusterNode: Node {
     // Commits go on meanwhile: what is subtracted is read once.
     let revision = store.revision
     var status: JSONObject = [
-      "role": .string(role), "node": .string(url), "behind": .integer(Int64(clamping: newest(from: revision) - revision)),
+      "role": .string(role), "node": .string(url),
+      "behind": .integer(Int64(clamping: newest(from: revision) - revision)),
       "behindSeconds": .integer(Int64(behindSeconds)),
     ]
     if let following {

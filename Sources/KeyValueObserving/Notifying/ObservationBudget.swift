@@ -61,8 +61,8 @@ package struct ObservationBudget: Sendable {
     if !stepsOfCommits.isEmpty { stepsOfCommits[stepsOfCommits.count - 1] += steps }
   }
 
-  /// Uses the budget for notices, for which no client pays: one step of it for each, since a batch has many commits, and
-  /// `stepsPerNotice` of the steps of the commit.
+  /// Uses the budget for notices, for which no client pays: one step of it for each, since a batch has many commits,
+  /// and `stepsPerNotice` of the steps of the commit.
   mutating func use(notices: Int) {
     spentSteps = min(spentSteps, .max - notices) + notices
     count(notices * Self.stepsPerNotice)

@@ -248,7 +248,7 @@ struct JSONParser<Dialect: JSONDialect> {
 
   /// The double nearest to a decimal with at most 15 digits and no exponent; nil for any other text. Both the digits as
   /// a whole number and the power of ten are exact doubles, so their quotient is rounded once and correctly (Clinger,
-  /// How to Read Floating Point Numbers Accurately, 1990). Most numbers have this form, which needs no string and no
+  /// "How to Read Floating Point Numbers Accurately", 1990). Most numbers have this form, which needs no string and no
   /// function of the C library.
   private static func shortDecimal(_ text: UnsafeBufferPointer<UInt8>) -> Double? {
     guard text.count <= 16 else { return nil }

@@ -46,19 +46,3 @@ enum StreamHead {
 
   private static func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
 }
-
-/// The fields that every response has, including streams.
-enum CommonFields {
-  /// The names and values: browsers must not guess the type of the content, and pages of other origins may not embed it
-  /// (Fetch standard, `X-Content-Type-Options` and `Cross-Origin-Resource-Policy`).
-  static let all: [(name: String, value: String)] = [
-    ("X-Content-Type-Options", "nosniff"), ("Cross-Origin-Resource-Policy", "same-origin"),
-  ]
-
-  /// The maximum number of bytes that these fields and the request's ID add to the head of a response.
-  static let byteCount =
-    all.reduce(0) { $0 + lineByteCount($1.name, valueByteCount: $1.value.utf8.count) }
-    + lineByteCount(RequestID.fieldName, valueByteCount: 128)
-
-  private static func lineByteCount(_ name: String, valueByteCount: Int) -> Int { name.utf8.count + valueByteCount + 4 }
-}

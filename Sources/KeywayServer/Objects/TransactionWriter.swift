@@ -169,23 +169,6 @@ struct Write: Sendable {
   }
 }
 
-/// Makes ids for the new objects of one request, and records them.
-final class NewIDs {
-  private let makeID: () -> String
-  private(set) var ids: Set<String> = []
-
-  init(_ makeID: @escaping () -> String) {
-    self.makeID = makeID
-  }
-
-  /// Returns an id that no object has.
-  func make() -> String {
-    let id = makeID()
-    ids.insert(id)
-    return id
-  }
-}
-
 extension Operation {
   fileprivate var isLifetime: Bool { if case .lifetime = self { true } else { false } }
 

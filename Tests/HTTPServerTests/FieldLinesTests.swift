@@ -8,7 +8,7 @@ import Testing
   private static func text(_ fields: HTTPFields, id: String?) -> (name: String, lines: String) {
     let lines = FieldLines(fields, id: id.map { RequestID(made: $0) })
     var bytes = [UInt8](repeating: 0xFF, count: lines.byteCount)
-    let start = bytes.withUnsafeMutableBytes { lines.write(to: $0) }
+    let start = bytes.withUnsafeMutableBytes { lines.write(to: $0) } ?? 0
     func string(from start: Int) -> String { String(decoding: bytes[start...].prefix { $0 != 0 }, as: UTF8.self) }
     return (string(from: 0), string(from: start).replacingOccurrences(ofMarks: "\r\n"))
   }
@@ -37,6 +37,29 @@ import Testing
     let (name, lines) = Self.text([:], id: nil)
     #expect(name == "X-Content-Type-Options")
     #expect(lines == "nosniff\r\nCross-Origin-Resource-Policy: same-origin")
+  }
+
+  @Test("A buffer that is a byte too small is refused, and none that suffices")
+  func room() throws {
+    let lines = FieldLines([.contentType: "text/plain", .vary: "Accept"], id: RequestID(made: "r-1"))
+    var bytes = [UInt8](repeating: 0xFF, count: lines.byteCount + 8)
+    let sizes = bytes.indices.filter { size in
+      bytes.withUnsafeMutableBytes { lines.write(to: UnsafeMutableRawBufferPointer(rebasing: $0[..<size])) != nil }
+    }
+    let least = try #require(sizes.first)
+    #expect(sizes == Array(least..<bytes.count) && least <= lines.byteCount)
+    #expect(!bytes[least...].contains(0) && bytes[least - 1] == 0)
+  }
+
+  @Test("More fields than usual go over the wire too")
+  func many() throws {
+    let test = try TestServer { _, _ in
+      .response(Response(status: .ok, fields: [.location: String(repeating: "x", count: 3_000), .vary: "Accept"]))
+    }
+    let client = try test.client()
+    client.get("/")
+    let head = client.readResponse().head
+    #expect(head.contains("Location: \(String(repeating: "x", count: 3_000))\r\nVary: Accept\r\n"))
   }
 
   @Test("They go over the wire as so many lines")

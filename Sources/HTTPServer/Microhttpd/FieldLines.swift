@@ -24,6 +24,9 @@ struct FieldLines {
     self.id = id
   }
 
+  /// The number of bytes that suffice for the fields of nearly all responses.
+  private static let usualByteCount = 1_024
+
   /// The maximum number of bytes that `write` needs.
   var byteCount: Int {
     var count = Self.commonLines.count + 1
@@ -32,65 +35,100 @@ struct FieldLines {
     return count
   }
 
-  /// Writes the fields to a buffer of at least `byteCount` bytes: the name of the first, a zero, its value and the
-  /// other lines, a zero. Returns the offset of the value.
-  func write(to buffer: UnsafeMutableRawBufferPointer) -> Int {
-    var end = 0
-    var valueStart = 0
-    func append(_ text: String) {
-      var text = text
-      text.withUTF8 { bytes in
-        UnsafeMutableRawBufferPointer(rebasing: buffer[end...]).copyMemory(from: UnsafeRawBufferPointer(bytes))
-        end += bytes.count
-      }
-    }
-    func append(_ byte: UInt8) {
-      buffer[end] = byte
-      end += 1
-    }
-    func append(_ name: String, _ value: String) {
-      let isFirst = end == 0
-      if !isFirst {
-        append(Self.mark)
-        append(Self.mark)
-      }
-      append(name)
-      if isFirst {
-        append(0)
-        valueStart = end
-      } else {
-        append(UInt8(ascii: ":"))
-        append(0x20)
-      }
-      append(value)
-    }
-    // libmicrohttpd does not accept a field without a value.
-    for field in fields where !Self.isOurs(field.name) && !field.value.isEmpty {
-      append(field.name.rawName, field.value)
-    }
-    if let id { append(RequestID.fieldName, id.text) }
-    if end == 0 {
-      for field in CommonFields.all { append(field.name, field.value) }
+  /// Writes the fields to a buffer: the name of the first, a zero, its value and the other lines, a zero. Returns the
+  /// offset of the value, or nil if the buffer is too small.
+  func write(to buffer: UnsafeMutableRawBufferPointer) -> Int? {
+    var writer = LineWriter(buffer: buffer, mark: Self.mark)
+    for field in fields where !Self.isOurs(field.name) { writer.append(field.name.rawName, field.value) }
+    if let id { writer.append(RequestID.fieldName, id.text) }
+    if writer.isEmpty {
+      for field in CommonFields.all { writer.append(field.name, field.value) }
     } else {
-      for byte in Self.commonLines { append(byte) }
+      Self.commonLines.withUnsafeBufferPointer { writer.append($0) }
     }
-    append(0)
-    return valueStart
+    writer.append(0)
+    return writer.isFull ? nil : writer.valueStart
   }
 
   /// Adds the fields to a response of libmicrohttpd, which copies them.
   func add(to queueable: OpaquePointer) {
+    if !add(to: queueable, within: Self.usualByteCount) { _ = add(to: queueable, within: byteCount) }
+  }
+
+  /// Adds the fields if they fit into so many bytes; returns false, and adds nothing, if they do not.
+  private func add(to queueable: OpaquePointer, within byteCount: Int) -> Bool {
     withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 1) { buffer in
-      let valueStart = write(to: buffer)
-      guard let name = buffer.baseAddress else { return }
+      guard let name = buffer.baseAddress, let valueStart = write(to: buffer) else { return false }
       keyway_add_fields(
         queueable, name.assumingMemoryBound(to: CChar.self), (name + valueStart).assumingMemoryBound(to: CChar.self),
         CChar(Self.mark))
+      return true
     }
   }
 
-  /// Returns true for the fields that only the server sets.
+  /// Returns true for the fields that only the server sets. Most names differ from theirs in their length already.
   private static func isOurs(_ name: HTTPField.Name) -> Bool {
-    name == .contentLength || name == .transferEncoding || name == .date || name == .connection
+    switch name.rawName.utf8.count {
+    case 4: name == .date
+    case 10: name == .connection
+    case 14: name == .contentLength
+    case 17: name == .transferEncoding
+    default: false
+    }
+  }
+}
+
+/// Writes fields as lines, and stops at the end of its buffer.
+private struct LineWriter {
+  let buffer: UnsafeMutableRawBufferPointer
+  let mark: UInt8
+  /// The offset of the first value.
+  private(set) var valueStart = 0
+  /// True if the buffer was too small.
+  private(set) var isFull = false
+  private var end = 0
+
+  init(buffer: UnsafeMutableRawBufferPointer, mark: UInt8) {
+    self.buffer = buffer
+    self.mark = mark
+  }
+
+  var isEmpty: Bool { end == 0 }
+
+  /// Appends a field, but none without a value, which libmicrohttpd does not accept.
+  mutating func append(_ name: String, _ value: String) {
+    guard !value.isEmpty else { return }
+    if isEmpty {
+      append(name)
+      append(0)
+      valueStart = end
+    } else {
+      append(mark)
+      append(mark)
+      append(name)
+      append(UInt8(ascii: ":"))
+      append(0x20)
+    }
+    append(value)
+  }
+
+  mutating func append(_ byte: UInt8) {
+    guard end < buffer.count else { return isFull = true }
+    buffer[end] = byte
+    end += 1
+  }
+
+  mutating func append(_ bytes: UnsafeBufferPointer<UInt8>) {
+    guard bytes.count <= buffer.count - end, let start = buffer.baseAddress, let source = bytes.baseAddress else {
+      return isFull = isFull || !bytes.isEmpty
+    }
+    (start + end).copyMemory(from: source, byteCount: bytes.count)
+    end += bytes.count
+  }
+
+  private mutating func append(_ text: String) {
+    if text.utf8.withContiguousStorageIfAvailable({ append($0) }) == nil {
+      for byte in text.utf8 { append(byte) }
+    }
   }
 }

@@ -7,9 +7,9 @@ import Synchronization
 /// it.
 ///
 /// `@unchecked Sendable`: `exchange`, `target`, `fieldNames`, `requestID`, `address`, `isForwardedOverTLS`, `network`,
-/// `client`, `access`, `body`, `deferredResponse`, `fileLease`, `gate` and `isRequestUnderWay` are touched by the one
-/// libmicrohttpd thread that the connection belongs to; `registryIndex` under the registry's lock; the rest is constant
-/// or atomic.
+/// `client`, `access`, `body`, `deferredResponse`, `fileLease`, `gate`, `hasCompany` and `isRequestUnderWay` belong to
+/// the one libmicrohttpd thread of the connection; `registryIndex` is guarded by the registry's lock; the rest is
+/// constant or atomic.
 final class Connection: RequestHolder, @unchecked Sendable {
   /// libmicrohttpd's descriptor; valid as long as the connection is registered.
   let descriptor: Int32
@@ -52,6 +52,8 @@ final class Connection: RequestHolder, @unchecked Sendable {
   unowned(unsafe) let server: ServerContext
   /// The accounting of its thread's processor time.
   private let attention: ThreadAttention
+  /// True if clients of several addresses were active when the thread last turned to this connection.
+  private var hasCompany = false
 
   /// True while the connection waits in the pacer: then the server is what keeps its request from being read.
   let waitsForTurn = Atomic<Bool>(false)
@@ -109,12 +111,14 @@ final class Connection: RequestHolder, @unchecked Sendable {
 
   /// Starts counting the thread's time for this connection's address, unless only one address is active.
   func attend() {
-    attention.turn(to: server.hasOtherClients ? slot.time : nil) { SystemClock.threadNanoseconds }
+    hasCompany = server.hasOtherClients
+    guard hasCompany || attention.isCounting else { return }
+    attention.turn(to: hasCompany ? slot.time : nil) { SystemClock.threadNanoseconds }
   }
 
   /// Counts transferred bytes, unless only one address is active.
   func count(_ byteCount: Int) {
-    if server.hasOtherClients { slot.traffic.count(byteCount) }
+    if hasCompany { slot.traffic.count(byteCount) }
   }
 
   /// Ends reading through the gate, because the descriptor is about to be closed.

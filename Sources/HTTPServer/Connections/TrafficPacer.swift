@@ -262,6 +262,9 @@ final class ThreadAttention: @unchecked Sendable {
   private var share: TrafficShare?
   private var since: Int64 = 0
 
+  /// True if the time of the thread counts for an address.
+  var isCounting: Bool { share != nil }
+
   /// Begins work for a connection of the address with the given share, or for one whose time does not count. `clock`
   /// returns the thread's processor time in nanoseconds.
   func turn(to next: TrafficShare?, clock: () -> Int64) {

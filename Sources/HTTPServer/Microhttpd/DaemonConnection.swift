@@ -150,6 +150,9 @@ private func noteHeader(
 struct FieldNameFilter: Equatable {
   private var bits: UInt64 = 0
 
+  /// The filter of a request that may have any field.
+  static let all = FieldNameFilter(bits: .max)
+
   /// Adds the name of a field that was sent.
   mutating func insert(_ name: UnsafeRawBufferPointer) {
     guard let first = name.first, let last = name.last else { return }
@@ -158,9 +161,10 @@ struct FieldNameFilter: Equatable {
 
   /// Returns true if a field of this name, ignoring case, may have been sent. False is certain.
   func mayContain(_ name: String) -> Bool {
-    let name = name.utf8
-    guard let first = name.first, let last = name.last else { return false }
-    return bits & Self.bit(count: name.count, first, last) != 0
+    name.utf8.withContiguousStorageIfAvailable { name in
+      guard let first = name.first, let last = name.last else { return false }
+      return bits & Self.bit(count: name.count, first, last) != 0
+    } ?? true
   }
 
   /// Letters differ from their other case in one bit alone (RFC 9110 §5.1: names are case-insensitive). The factors are

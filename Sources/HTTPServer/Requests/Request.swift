@@ -16,6 +16,8 @@ package struct Request: ~Copyable {
   /// The request target as it was sent, including the query and percent-escapes: `/v1/a/b?x=%20`. It has no spaces and
   /// no control characters.
   package let target: String
+  /// The header fields that the request may have.
+  private let fieldNames: FieldNameFilter
   private let origin: Origin
   private let holder: any RequestHolder
   private let ledger: MemoryLedger
@@ -27,6 +29,7 @@ package struct Request: ~Copyable {
     self.id = id
     self.method = method
     self.target = target
+    fieldNames = holder.fieldNames
     origin = .connection(connection, holder)
     self.holder = holder
     self.ledger = ledger
@@ -37,6 +40,7 @@ package struct Request: ~Copyable {
     id = carried.id
     method = carried.message.method
     target = carried.message.target
+    fieldNames = .all
     origin = .carried(carried)
     holder = carried
     self.ledger = ledger
@@ -74,9 +78,9 @@ package struct Request: ~Copyable {
   /// call for a field that may have been sent searches the lines anew. Bytes that are not UTF-8 become replacement
   /// characters.
   package func header(_ name: HTTPField.Name) -> String? {
-    switch origin {
-    case .connection(let connection, let holder):
-      holder.fieldNames.mayContain(name.canonicalName) ? connection.field(name.canonicalName) : nil
+    guard fieldNames.mayContain(name.canonicalName) else { return nil }
+    return switch origin {
+    case .connection(let connection, _): connection.field(name.canonicalName)
     case .carried(let carried): carried.message[name]
     }
   }

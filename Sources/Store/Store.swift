@@ -35,6 +35,29 @@ package final class Store: Sendable {
     case serving
     /// The store can only be read; the last write was refused, for this reason.
     case unavailable(String)
+
+    fileprivate var isRecovering: Bool { if case .recovering = self { true } else { false } }
+  }
+
+  /// The present ability of a store to be read and written. The answer to the question of every request, if the store
+  /// still reads its journal, takes no lock.
+  final class CurrentCondition: Sendable {
+    private let condition: Locked<Condition>
+    private let recovers: Atomic<Bool>
+
+    init(_ condition: Condition) {
+      self.condition = Locked(condition)
+      recovers = Atomic(condition.isRecovering)
+    }
+
+    var isRecovering: Bool { recovers.load(ordering: .acquiring) }
+
+    func withLock<Result>(_ body: (inout Condition) -> sending Result) -> sending Result {
+      condition.withLock { condition in
+        defer { recovers.store(condition.isRecovering, ordering: .releasing) }
+        return body(&condition)
+      }
+    }
   }
 
   /// The schema of the objects.
@@ -69,7 +92,7 @@ package final class Store: Sendable {
   let writing: Locked<Writing>
   private let publication: Locked<Publication>
   private let latest: LatestSnapshot
-  let currentCondition: Locked<Condition>
+  let currentCondition: CurrentCondition
   /// Notifies the operator.
   let notify: @Sendable (StoreNotice) -> Void
   let keeper: JournalKeeper
@@ -108,7 +131,7 @@ package final class Store: Sendable {
     writing = Locked(Writing(model: model, growth: growth))
     publication = Locked(Publication(snapshot: snapshot, history: history, limits: limits))
     latest = LatestSnapshot(snapshot)
-    currentCondition = Locked(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
+    currentCondition = CurrentCondition(journal.bounds.last == 0 ? .serving : .recovering(RecoveryProgress()))
     keeper = JournalKeeper(journal: journal, limits: limits) { failure in
       notify(failure.map { .snapshotFailed($0) } ?? .snapshotWritten)
     }
@@ -144,6 +167,9 @@ package final class Store: Sendable {
 
   /// The current ability of the store to be read and written.
   package var condition: Condition { currentCondition.withLock { $0 } }
+
+  /// True while the store reads its journal.
+  package var isRecovering: Bool { currentCondition.isRecovering }
 
   /// The number of waiting writes.
   package var queuedWrites: Int { queue.withLock { $0.count } }

@@ -137,7 +137,7 @@ final class Readiness: Sendable {
   /// Throws `draining`, or `store-unavailable` with the store's progress in reading its journal.
   func check() throws(Problem) {
     if draining.load(ordering: .relaxed) { throw Self.draining }
-    if case .recovering(let progress) = store.condition {
+    if store.isRecovering, case .recovering(let progress) = store.condition {
       throw Problem(.storeUnavailable, "the store is being read: \(progress)")
     }
   }

@@ -234,8 +234,8 @@ package final class KeywayServer: Sendable {
       hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       origins: origins, admission: admission, rates: rates, conditions: conditions, logger: logger)
     let (readings, resumptions, queries) = (parts.readings, parts.resumptions, parts.queryOpenings)
-    parts.metrics.collect { [weak router] registry in
-      router?.export(to: registry)
+    parts.metrics.collect { [counts = router.counts] registry in
+      for count in counts { count.export(to: registry) }
       readings.export(to: registry)
       node.export(store, to: registry)
       registry.set(.openingStreams, ["queue": "resumptions"], to: resumptions.count)

@@ -19,9 +19,9 @@ final class RequestRouter: RequestHandler, Sendable {
   private let conditions: ConditionLog
   private let logger: Logger
   private let readiness: Readiness
-  /// The value of `Vary` in responses that depend on the `Accept` of their requests (RFC 9110 §12.5.5). No handler sets
-  /// the field.
-  private static let negotiated = "Accept"
+  /// The field of responses that depend on the `Accept` of their requests (RFC 9110 §12.5.5). No handler sets it, so it
+  /// is appended, without a search for fields of the same name.
+  private static let negotiated = HTTPField(name: .vary, value: "Accept")
   /// The counts of requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
 
@@ -37,11 +37,8 @@ final class RequestRouter: RequestHandler, Sendable {
     identification = Identification(access: admission.access, origins: origins, readiness: readiness)
   }
 
-  /// Writes to a registry how many requests were answered, by route and status.
-  func export(to registry: PrometheusRegistry) {
-    for route in table.routes { route.counts.export(to: registry) }
-    otherCounts.export(to: registry)
-  }
+  /// The counts of answered requests, by route and status.
+  var counts: [RequestCounts] { table.routes.map(\.counts) + [otherCounts] }
 
   // MARK: RequestHandler
 
@@ -89,7 +86,7 @@ final class RequestRouter: RequestHandler, Sendable {
   }
 
   private func counted(_ response: consuming HandlerResponse, _ answer: Answer) -> HandlerResponse {
-    switch response {
+    switch consume response {
     case .response(var response):
       settle(&response, answer)
       if response.reason != nil { noteRefusal(response, answer.address) }
@@ -118,7 +115,7 @@ final class RequestRouter: RequestHandler, Sendable {
   private func settle(_ response: inout Response, _ answer: borrowing Answer) {
     if answer.isUnknown { AccessControl.hide(in: &response) }
     answer.counts.count(answer.method, status: response.status, after: answer.watch)
-    if answer.isNegotiated { response.fields[.vary] = Self.negotiated }
+    if answer.isNegotiated { response.fields.append(Self.negotiated) }
     name(answer.revision, in: &response.fields)
   }
 
@@ -127,7 +124,7 @@ final class RequestRouter: RequestHandler, Sendable {
     answer.counts.count(answer.method, status: .ok, after: answer.watch)
     if let owner = answer.owner { registry.own(stream.id, owner) }
     var fields = fields
-    if answer.isNegotiated { fields[.vary] = Self.negotiated }
+    if answer.isNegotiated { fields.append(Self.negotiated) }
     origins.add(to: &fields, for: answer.origin)
     name(answer.revision, in: &fields)
     return fields

@@ -112,7 +112,8 @@ final class PendingWrite: StoreWrite {
 
   private func rendered(_ commit: Commit, _ state: borrowing ModelState) -> Response {
     var response = rendering(commit, state)
-    response.fields[.keywayCursor] = writer.store.cursor(commit.revision).description
+    let cursor = writer.store.cursor(commit.revision).description
+    response.fields.append(HTTPField(name: .keywayCursor, value: cursor))
     return response
   }
 }

@@ -83,7 +83,8 @@ struct ReadConditions: Sendable {
   /// Returns true if the client has the version last changed at the revision of `tag`. In `If-Match`, a cursor from
   /// that revision up to `present` is as good as the tag itself. Throws like `isUnchanged(_:)`.
   func isUnchanged(_ tag: Cursor, upTo present: Revision) throws(Problem) -> Bool {
-    try isUnchanged(tag.description) { condition in
+    guard match != nil || noneMatch != nil else { return false }
+    return try isUnchanged(tag.description) { condition in
       if case .any = condition { return true }
       return condition.latestRevision(of: tag.epoch, upTo: present).map { $0 >= tag.revision } ?? false
     }

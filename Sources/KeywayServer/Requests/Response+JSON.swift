@@ -3,18 +3,18 @@ import HTTPTypes
 package import KeyValueModel
 
 extension Response {
-  private static let jsonType = HTTPField(name: .contentType, value: Body.json)
-
   /// Returns a JSON response, which ends with a newline. Its `ETag` is `tag`, and its `Keyway-Cursor` is `cursor`, the
   /// state that it shows.
   static func json(
     _ body: consuming [UInt8], status: HTTPResponse.Status = .ok, tag: Cursor? = nil, cursor: Cursor? = nil
   ) -> Response {
-    // Fields are appended, since setting a field first searches for fields of the same name.
-    var fields = HTTPFields()
-    fields.reserveCapacity(5)
-    fields.append(Self.jsonType)
-    if let tag { fields.append(HTTPField(name: .eTag, value: tag.entityTag)) }
+    // A literal, since setting a field first searches for fields of the same name.
+    var fields: HTTPFields =
+      if let tag {
+        [.contentType: Body.json, .eTag: tag.entityTag]
+      } else {
+        [.contentType: Body.json]
+      }
     if let cursor { fields.append(HTTPField(name: .keywayCursor, value: cursor.description)) }
     body.append(UInt8(ascii: "\n"))
     return Response(status: status, fields: fields, body: body)

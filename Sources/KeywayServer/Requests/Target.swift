@@ -51,10 +51,11 @@ package struct Target: Sendable {
   private static func segments(of path: UnsafeBufferPointer<UInt8>) throws(Problem) -> [String] {
     var segments: [String] = []
     segments.reserveCapacity(5)
+    let isEscaped = path.contains(UInt8(ascii: "%"))
     var start = 1
     for end in 1..<max(2, path.count + 1) where end >= path.count || path[end] == UInt8(ascii: "/") {
       let segment = UnsafeBufferPointer(rebasing: path[min(start, path.count)..<min(end, path.count)])
-      segments.append(try decoded(segment))
+      segments.append(isEscaped ? try decoded(segment) : String(decoding: segment, as: UTF8.self))
       start = end + 1
     }
     return segments

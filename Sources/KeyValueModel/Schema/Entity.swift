@@ -30,7 +30,7 @@ public final class Entity: Sendable {
   /// True if any key is a to-many.
   let hasCollections: Bool
   /// True if any key is computed.
-  let hasComputedKeys: Bool
+  package let hasComputedKeys: Bool
   /// The way in which a record tracks the last setting of keys that computed keys of other objects read.
   let farKeeping: FarKeeping
   /// The keys in a second form, laid out for fast reading.

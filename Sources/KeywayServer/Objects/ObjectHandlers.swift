@@ -19,6 +19,9 @@ struct ObjectHandlers: Sendable {
     let target = context.target
     try context.checkParameters()
     let (conditions, viewer) = (ReadConditions(of: request), context.viewer)
+    if viewer == nil, target.parameters.isEmpty, let response = try plainResponse(reference, conditions) {
+      return .response(response)
+    }
     return try readings.response(to: request) { [store] budget throws(Problem) in
       let snapshot = store.snapshot
       let cursor = store.cursor(snapshot.revision)
@@ -46,6 +49,26 @@ struct ObjectHandlers: Sendable {
       try budget.check(bytes)
       let response = Response.json(bytes, tag: tag, cursor: cursor)
       return try conditions.isUnchanged(tag, upTo: snapshot.revision) ? response.notModified() : response
+    }
+  }
+
+  /// Returns the response with a small object that has only stored keys, as most have; nil for others. It needs no
+  /// budget, and neither a closure nor a copy of the state, which takes half of the time.
+  private func plainResponse(_ reference: Reference, _ conditions: ReadConditions) throws(Problem) -> Response? {
+    let snapshot = store.snapshot
+    guard let record = snapshot.state.record(reference), record.textBytes <= PendingWrite.largeBytes,
+      !record.entity.hasComputedKeys
+    else { return nil }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(256)
+    let tag = store.cursor(snapshot.state.appendJSON(of: reference, record, to: &bytes, upTo: limits.answerBytes))
+    guard bytes.count <= limits.answerBytes else { return nil }
+    let cursor = store.cursor(snapshot.revision)
+    do throws(Problem) {
+      let response = Response.json(bytes, tag: tag, cursor: cursor)
+      return try conditions.isUnchanged(tag, upTo: snapshot.revision) ? response.notModified() : response
+    } catch {
+      throw error.judged(by: cursor)
     }
   }
 

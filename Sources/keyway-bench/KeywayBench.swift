@@ -12,7 +12,7 @@ import TestKit
     subcommands: [
       BenchFanoutCommand.self, BenchSlowReadersCommand.self, BenchReconnectCommand.self, BenchSpreadCommand.self,
       BenchModelCommand.self, BenchQueriesCommand.self, BenchLeasesCommand.self, BenchDurableCommand.self,
-      BenchRecoveryCommand.self, BenchCrashCommand.self, BenchNeighbourCommand.self,
+      BenchRequestsCommand.self, BenchRecoveryCommand.self, BenchCrashCommand.self, BenchNeighbourCommand.self,
       BenchAttackCommand.self,
     ])
 }

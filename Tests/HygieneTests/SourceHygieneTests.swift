@@ -84,6 +84,21 @@ struct SourceHygieneTests {
     }
   }
 
+  @Test("The library products need no C library that a system would have to have")
+  func libraries() throws {
+    let targets = Dictionary(uniqueKeysWithValues: try tree.targets().map { ($0.name, $0.dependencies) })
+    let installed = Set(try tree.targets().map(\.name).filter { tree.manifest.contains("\"\($0)\", pkgConfig:") })
+    #expect(installed.contains("CMicrohttpd"))
+    for product in HouseRules.products {
+      var (needed, rest): (Set<String>, [String]) = ([], [product])
+      while let target = rest.popLast() {
+        if needed.insert(target).inserted { rest += targets[target] ?? [] }
+      }
+      #expect(needed.contains("Support"))
+      expectNone(needed.intersection(installed).sorted().map { "\(product) needs \($0)" })
+    }
+  }
+
   @Test("An import that is internal does not say so, for that is the rule")
   func imports() {
     expectNone(

@@ -54,8 +54,10 @@ extension AcceptedConnection {
 // Called on libmicrohttpd's own threads. `context` is the ServerContext that the Server keeps until the daemon has
 // stopped; a socket context is a Connection, retained from its STARTED to its CLOSED notification.
 
-private func server(_ context: UnsafeMutableRawPointer) -> ServerContext {
-  Unmanaged<ServerContext>.fromOpaque(context).takeUnretainedValue()
+/// Calls `body` with the server, without counting a reference: all threads would write to one count, and wait for each
+/// other, at each call.
+private func withServer<Result>(_ context: UnsafeMutableRawPointer, _ body: (ServerContext) -> Result) -> Result {
+  Unmanaged<ServerContext>.fromOpaque(context)._withUnsafeGuaranteedRef(body)
 }
 
 private func connectionChanged(
@@ -64,11 +66,11 @@ private func connectionChanged(
 ) {
   guard let context, let mhdConnection, let socketContext else { return }
   if change == .CONNECTION_NOTIFY_STARTED {
-    let connection = server(context).connectionOpened(DaemonConnection(mhdConnection))
+    let connection = withServer(context) { $0.connectionOpened(DaemonConnection(mhdConnection)) }
     socketContext.pointee = connection.map { Unmanaged.passRetained($0).toOpaque() }
   } else if let opaque = socketContext.pointee {
     socketContext.pointee = nil
-    server(context).connectionClosed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue())
+    withServer(context) { $0.connectionClosed(Unmanaged<Connection>.fromOpaque(opaque).takeRetainedValue()) }
   }
 }
 
@@ -76,10 +78,11 @@ private func requestBegun(
   _ context: UnsafeMutableRawPointer?, _ target: UnsafePointer<CChar>?, _ mhdConnection: OpaquePointer?
 ) -> UnsafeMutableRawPointer? {
   guard let context, let connection = mhdConnection.flatMap({ DaemonConnection($0).holder }) else { return nil }
-  let server = server(context)
-  connection.begin(target: target.flatMap(requestTarget), limits: server.limits)
-  if let log = server.accessLog, log.isWanted {
-    connection.access = AccessEntry(log, client: connection.slot.address)
+  withServer(context) { server in
+    connection.begin(target: target.flatMap(requestTarget), limits: server.limits)
+    if let log = server.accessLog, log.isWanted {
+      connection.access = AccessEntry(log, client: connection.slot.address)
+    }
   }
   target.map(hideParameters)
   return nil
@@ -97,7 +100,7 @@ private func handleRequest(
   let part = UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : byteCount.pointee)
   byteCount.pointee = 0
   let line = RequestLine(method: method, version: version)
-  return server(context).advance(connection, daemonConnection, line, part) ? .YES : .NO
+  return withServer(context) { $0.advance(connection, daemonConnection, line, part) ? .YES : .NO }
 }
 
 private func requestCompleted(
@@ -105,7 +108,7 @@ private func requestCompleted(
   _ requestContext: UnsafeMutablePointer<UnsafeMutableRawPointer?>?, _ reason: MHD_RequestTerminationCode
 ) {
   guard let context, let connection = mhdConnection.flatMap({ DaemonConnection($0).holder }) else { return }
-  connection.finish(limits: server(context).limits)
+  withServer(context) { connection.finish(limits: $0.limits) }
 }
 
 /// Cuts the target after its question mark, in memory that libmicrohttpd lends here: it would otherwise create a record

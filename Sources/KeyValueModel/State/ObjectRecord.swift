@@ -117,6 +117,30 @@ public struct ObjectRecord: @unchecked Sendable {
     if !isKnownUniquelyReferenced(&storage) { storage = storage.copy() }
   }
 
+  /// Appends the object in the form of the specification, section 3. `appendComputed` appends the value of a computed
+  /// key, which it gets by its index. Stops soon after there are more than `limit` bytes.
+  package func appendJSON(
+    of reference: Reference, to bytes: inout [UInt8], upTo limit: Int,
+    appendComputed: (_ key: Int, _ bytes: inout [UInt8]) -> Void
+  ) {
+    bytes.append(contentsOf: "{\"@ref\":\"".utf8)
+    bytes.append(contentsOf: reference.text.utf8)
+    bytes.append(contentsOf: "\",\"@revision\":".utf8)
+    bytes.appendDecimal(revision)
+    lease?.appendMember(to: &bytes)
+    let (layout, values) = (entity.layout, values)
+    for (key, column) in layout.columns.enumerated() {
+      bytes.append(contentsOf: layout.names[Int(column.nameStart)..<Int(column.nameEnd)])
+      if column.storage >= 0 {
+        values.appendJSON(at: Int(column.storage), to: &bytes, upTo: limit)
+      } else {
+        appendComputed(key, &bytes)
+      }
+      if bytes.count > limit { return }
+    }
+    bytes.append(UInt8(ascii: "}"))
+  }
+
   /// The values of an object's stored keys.
   public struct Values: RandomAccessCollection, Equatable, @unchecked Sendable {
     fileprivate let storage: RecordStorage

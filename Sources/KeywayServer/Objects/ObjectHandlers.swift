@@ -61,7 +61,8 @@ struct ObjectHandlers: Sendable {
     else { return nil }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(256)
-    let tag = store.cursor(snapshot.state.appendJSON(of: reference, record, to: &bytes, upTo: limits.answerBytes))
+    record.appendJSON(of: reference, to: &bytes, upTo: limits.answerBytes) { _, _ in }
+    let tag = store.cursor(record.revision)
     guard bytes.count <= limits.answerBytes else { return nil }
     let cursor = store.cursor(snapshot.revision)
     do throws(Problem) {

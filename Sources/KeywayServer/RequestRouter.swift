@@ -190,8 +190,7 @@ final class RequestRouter: RequestHandler, Sendable {
     }
     if !route.isAlwaysServed { try readiness.check() }
     return RequestContext(
-      route: route, action: action, isStream: isStream, target: target, requester: requester,
-      parameters: route.parameterNames(method, isStream))
+      route: route, action: action, isStream: isStream, target: target, requester: requester, method: method)
   }
 
   /// Returns the name that a request is for: that of a target in absolute form, which must equal `Host`, because

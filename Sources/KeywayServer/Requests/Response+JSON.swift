@@ -9,13 +9,14 @@ extension Response {
     _ body: consuming [UInt8], status: HTTPResponse.Status = .ok, tag: Cursor? = nil, cursor: Cursor? = nil
   ) -> Response {
     // A literal, since setting a field first searches for fields of the same name.
-    var fields: HTTPFields =
-      if let tag {
-        [.contentType: Body.json, .eTag: tag.entityTag]
-      } else {
-        [.contentType: Body.json]
+    let fields: HTTPFields =
+      switch (tag, cursor) {
+      case (let tag?, let cursor?):
+        [.contentType: Body.json, .eTag: tag.entityTag, .keywayCursor: cursor.description]
+      case (let tag?, nil): [.contentType: Body.json, .eTag: tag.entityTag]
+      case (nil, let cursor?): [.contentType: Body.json, .keywayCursor: cursor.description]
+      case (nil, nil): [.contentType: Body.json]
       }
-    if let cursor { fields.append(HTTPField(name: .keywayCursor, value: cursor.description)) }
     body.append(UInt8(ascii: "\n"))
     return Response(status: status, fields: fields, body: body)
   }

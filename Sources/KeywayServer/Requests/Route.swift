@@ -195,8 +195,8 @@ package struct RequestContext: Sendable {
   package let target: Target
   /// The client that sent the request.
   package let requester: Requester
-  /// The names of the query parameters of the action.
-  let parameters: [String]
+  /// The method of the request.
+  let method: HTTPRequest.Method
   /// The idempotent request of a `POST` that writes with an `Idempotency-Key`, or nil without one.
   var idempotency: IdempotentRequest?
   /// The context of other nodes in a write, or nil if they take no part, as on a single server.
@@ -219,7 +219,10 @@ package struct RequestContext: Sendable {
   }
 
   /// Throws `malformed-query` for a query parameter that the resource does not have.
-  package func checkParameters() throws(Problem) { try target.allowOnly(parameters) }
+  package func checkParameters() throws(Problem) {
+    guard target.hasQuery else { return }
+    try target.allowOnly(route.parameterNames(method, isStream))
+  }
 
   /// Returns the object of `{Entity}` and `{id}`. Throws `unknown-object` for an id that no object can have.
   func reference(in schema: Schema) throws(Problem) -> Reference {

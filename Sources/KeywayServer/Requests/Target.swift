@@ -28,6 +28,9 @@ package struct Target: Sendable {
     (self.segments, self.parameters, defect) = (segments, parameters, nil)
   }
 
+  /// True if there are parameters, or a query that is malformed.
+  var hasQuery: Bool { !parameters.isEmpty || defect != nil }
+
   /// The path as text.
   var path: String { segments.map { "/" + $0.percentEncoded }.joined() }
 

@@ -53,7 +53,7 @@ struct ObjectHandlers: Sendable {
   }
 
   /// Returns the response with a small object that has only stored keys, as most have; nil for others. It needs no
-  /// budget, and neither a closure nor a copy of the state, which takes half of the time.
+  /// budget, no closure and no copy of the state.
   private func plainResponse(_ reference: Reference, _ conditions: ReadConditions) throws(Problem) -> Response? {
     let snapshot = store.snapshot
     guard let record = snapshot.state.record(reference), record.textBytes <= PendingWrite.largeBytes,

@@ -10,7 +10,7 @@ struct Cell {
   var query: Query?
   /// The changes of its object that it has not received because it was off screen or its stream suspended; nil while it
   /// receives everything.
-  var pending: PendingChanges?
+  var pending: MissedChanges?
   /// The changes of its query that it has not received; nil while it receives everything, and if it shows no query.
   var missed: MissedContents?
   /// True if it has still to receive its whole state: it was bound while it received nothing, or it is not known which
@@ -64,8 +64,8 @@ struct Cell {
   mutating func pause(at delivered: DeliveredState) {
     if pending == nil {
       // A cell that is owed its state does not continue from the state that it had.
-      let nothing = PendingChanges(since: DeliveredValues())
-      pending = isOwedInitial ? nothing : PendingChanges(observations, in: delivered.reader)
+      let nothing = MissedChanges(since: DeliveredValues())
+      pending = isOwedInitial ? nothing : MissedChanges(observations, in: delivered.reader)
     }
     guard let query, missed == nil, !isOwedInitial else { return }
     guard let shown = delivered.result(query) else {
@@ -77,7 +77,7 @@ struct Cell {
 
   /// Pauses the cell when it is not known which state it has.
   mutating func pauseUnknown() {
-    if pending == nil { pending = PendingChanges(since: DeliveredValues()) }
+    if pending == nil { pending = MissedChanges(since: DeliveredValues()) }
     if query != nil, missed == nil { isOwedInitial = true }
   }
 

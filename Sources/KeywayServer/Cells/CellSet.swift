@@ -33,7 +33,7 @@ struct CellSet {
   /// Makes paused cells forget what they had received: they receive everything anew.
   mutating func forgetDelivered() {
     for (name, cell) in byName where (cell.pending?.deliveredBytes ?? 0) > 0 && cell.pending?.gone == nil {
-      byName[name]?.pending = PendingChanges(since: DeliveredValues())
+      byName[name]?.pending = MissedChanges(since: DeliveredValues())
       byName[name]?.isOwedInitial = true
     }
   }
@@ -193,7 +193,7 @@ struct CellSet {
     lastSegment += 1
     for (name, cell) in byName where cell.binding.isVisible && cell.isPaused {
       byName[name]?.segment = lastSegment
-      byName[name]?.pending = PendingChanges(since: DeliveredValues())
+      byName[name]?.pending = MissedChanges(since: DeliveredValues())
       byName[name]?.missed = cell.query.flatMap(result).map { MissedContents(shown: $0, since: revision) }
       byName[name]?.isOwedInitial = false
     }
@@ -212,7 +212,7 @@ struct CellSet {
       byName[name]?.refreshedAt = max(cell.refreshedAt, former.refreshedAt)
       if cell.lost == nil || former.lost?.object == cell.lost?.object { byName[name]?.lost = former.lost }
       guard let since = cell.pending, !cell.isOwedInitial else { continue }
-      var pending = PendingChanges(cell.observations, in: delivered.reader)
+      var pending = MissedChanges(cell.observations, in: delivered.reader)
       pending.merge(since)
       byName[name]?.pending = pending
       byName[name]?.pausedAt = delivered.revision

@@ -149,7 +149,7 @@ struct CutCells {
       cell.query = try services.query(of: cell.binding, state.schema)
       // An identity must not receive the data of another.
       if cell.isPaused, cell.pending?.gone == nil {
-        cell.pending = PendingChanges(since: DeliveredValues())
+        cell.pending = MissedChanges(since: DeliveredValues())
         cell.missed = nil
         cell.isOwedInitial = !cell.observations.isEmpty || cell.query != nil
       }

@@ -109,9 +109,9 @@ final class ObjectTopic: Topic {
 
   /// Returns the changes that an observer was notified of after a revision. Nil if they are no longer known, or if
   /// evaluating them would hold up the writer.
-  private func missed(after revision: Revision, _ publication: borrowing Publication) -> PendingChanges? {
+  private func missed(after revision: Revision, _ publication: borrowing Publication) -> MissedChanges? {
     guard let delivered = DeliveredState(after: revision, observedBy: observations, publication) else { return nil }
-    var missed = PendingChanges(observations, in: delivered.reader)
+    var missed = MissedChanges(observations, in: delivered.reader)
     var isComplete = true
     let absent = publication.replay([(nil, observations)], after: revision) { event in
       isComplete = isComplete && !event.hasOverflowed
@@ -187,7 +187,7 @@ extension EventEncoder {
 struct LaggingSubscribers {
   private struct Member {
     /// The changes that it missed before its first segment, or nil if they are not known.
-    var missed: PendingChanges?
+    var missed: MissedChanges?
     let firstSegment: Int
     /// True if the state at the beginning of that segment is being sent to it.
     var isTold = false
@@ -201,7 +201,7 @@ struct LaggingSubscribers {
     /// The number of streams that began to lag with this segment: at least one, so that there are never more segments
     /// than members.
     var members = 1
-    var missed = PendingChanges(since: DeliveredValues())
+    var missed = MissedChanges(since: DeliveredValues())
   }
 
   private var members: [StreamID: Member] = [:]
@@ -229,7 +229,7 @@ struct LaggingSubscribers {
   /// Adds a stream that begins to lag. `missed` are the changes that it missed until now, or nil if they are not known
   /// and it has to receive the whole state again. With `isTold`, that state is already being sent.
   mutating func add(
-    _ id: StreamID, missed: PendingChanges?, isTold: Bool = false, _ account: MemoryReservation? = nil
+    _ id: StreamID, missed: MissedChanges?, isTold: Bool = false, _ account: MemoryReservation? = nil
   ) {
     remove(id)
     if let last = segments.indices.last, segments[last].missed.commits == 0 {
@@ -265,7 +265,7 @@ struct LaggingSubscribers {
   }
 
   /// Returns the changes that a stream has missed. Nil if they are not known, or if the stream does not lag.
-  func missed(by id: StreamID) -> PendingChanges? {
+  func missed(by id: StreamID) -> MissedChanges? {
     guard let member = members[id], var missed = member.missed, let first = index(of: member.firstSegment) else {
       return nil
     }

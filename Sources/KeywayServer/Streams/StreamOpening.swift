@@ -25,6 +25,16 @@ protocol StreamOpening {
   func keepResults(in store: Store)
 }
 
+extension StreamServices {
+  /// Returns the first line of every stream, to which more can be appended: the delay before a client reconnects, in
+  /// milliseconds, jittered so that many clients do not reconnect at once.
+  func prelude() -> EventBuffer {
+    var text = encoder.text(limit: .max)
+    text.append("retry: \(Int.random(in: 2000..<4000))\n".utf8)
+    return text
+  }
+}
+
 extension StreamRegistry {
   /// The maximum number of attempts. A replay that is not ready at the last one holds the lock for as long as it needs.
   private static let attempts = 4

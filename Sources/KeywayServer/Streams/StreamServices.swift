@@ -14,7 +14,6 @@ package final class StreamServices: Sendable {
   let encoder: EventEncoder
   package let limits: StreamLimits
   package let names: StreamNames
-  private let random: @Sendable () -> UInt64
   /// Returns monotonic seconds.
   let now: @Sendable () -> UInt64
   private let notificationCount = Atomic<UInt64>(0)
@@ -25,13 +24,12 @@ package final class StreamServices: Sendable {
     hub: StreamHub, ledger: MemoryLedger = MemoryLedger(limit: .max, clientLimit: .max), epoch: String,
     limits: StreamLimits, mark: String = "",
     now: @escaping @Sendable () -> UInt64 = { UInt64(SystemClock.nanoseconds / 1_000_000_000) },
-    random: @escaping @Sendable () -> UInt64
+    random: () -> UInt64
   ) {
     self.now = now
     self.hub = hub
     self.ledger = ledger
     self.limits = limits
-    self.random = random
     encoder = EventEncoder(epoch: epoch, eventBytes: limits.eventBytes)
     names = StreamNames(mark: mark, random: random)
   }
@@ -45,14 +43,6 @@ package final class StreamServices: Sendable {
     } catch {
       throw Problem(error)
     }
-  }
-
-  /// Returns the first line of every stream, to which more can be appended: the delay before a client reconnects,
-  /// jittered so that many clients do not reconnect at once.
-  func prelude() -> EventBuffer {
-    var text = encoder.text(limit: .max)
-    text.append("retry: \(2000 + random() % 2000)\n".utf8)
-    return text
   }
 
   /// The maximum size in bytes of a first event that is kept for the next stream with the same request.

@@ -73,11 +73,11 @@ struct CoalescingRace {
     // A path is sometimes observed twice.
     if let first = paths.first, Int.random(in: 0..<4, using: &traffic.random) == 0 { paths.append(first) }
     let options = ObservingOptions(rawValue: UInt8.random(in: 0..<16, using: &traffic.random))
-    var absent: [ObserverID: (observations: [Observation], pending: PendingChanges)] = [:]
+    var absent: [ObserverID: (observations: [Observation], pending: MissedChanges)] = [:]
     for (observer, options) in [Self.away: [.old, .new], Self.choosy: options] {
       let observations = try observations(paths, of: name, options)
       index.add(observations, of: observer, cell: "c", in: model.state)
-      absent[observer] = (observations, PendingChanges(observations, in: model.state))
+      absent[observer] = (observations, MissedChanges(observations, in: model.state))
     }
     trail.append("--- \(name) \(paths.map { $0.joined(separator: ".") }) \(options)")
     for _ in 0..<Int.random(in: 1...(Bool.random(using: &traffic.random) ? 4 : 40), using: &traffic.random) {

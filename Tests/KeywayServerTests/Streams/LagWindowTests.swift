@@ -169,7 +169,7 @@ struct LaggingSubscribersTests {
         expected[id] = nil
       default:
         guard expected[id] == nil else { continue }
-        members.add(id, missed: PendingChanges(since: DeliveredValues()))
+        members.add(id, missed: MissedChanges(since: DeliveredValues()))
         expected[id] = 0
       }
       #expect(members.segmentCount <= expected.count, "seed \(seed)")

@@ -6,7 +6,7 @@ public import KeyValueModel
 /// However many changes are missed, there is one entry for each key path: a count, and the names of at most
 /// `memberLimit` members that were inserted or removed. In addition, the values that the observations showed at the
 /// beginning are held.
-public struct PendingChanges: Sendable {
+public struct MissedChanges: Sendable {
   private struct Entry {
     var count = 0
     /// All members that were inserted or removed; nil once the value was set, or if there are too many.
@@ -18,7 +18,7 @@ public struct PendingChanges: Sendable {
       guard touched != nil else { return }
       guard let members else { return touched = nil }
       touched?.formUnion(members)
-      if touched?.count ?? 0 > PendingChanges.memberLimit { touched = nil }
+      if touched?.count ?? 0 > MissedChanges.memberLimit { touched = nil }
     }
   }
 
@@ -33,13 +33,13 @@ public struct PendingChanges: Sendable {
   /// The observed object, if it was deleted meanwhile.
   public private(set) var gone: Reference?
 
-  /// Creates an instance without pending changes: these observations, all of one object, have delivered the state of
+  /// Creates an instance without missed changes: these observations, all of one object, have delivered the state of
   /// `reader`.
   public init(_ observations: [Observation], in reader: some ObjectReader) {
     self.init(since: DeliveredValues(observations, in: reader))
   }
 
-  /// Creates an instance without pending changes since the delivery of these values.
+  /// Creates an instance without missed changes since the delivery of these values.
   public init(since delivered: DeliveredValues) {
     self.delivered = delivered
   }
@@ -60,8 +60,8 @@ public struct PendingChanges: Sendable {
     }
   }
 
-  /// Merges the later pending changes of the same observations, as if they had been absorbed here.
-  public mutating func merge(_ later: PendingChanges) {
+  /// Merges the later missed changes of the same observations, as if they had been absorbed here.
+  public mutating func merge(_ later: MissedChanges) {
     commits += later.commits
     if let gone = later.gone {
       self.gone = gone

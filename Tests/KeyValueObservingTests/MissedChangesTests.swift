@@ -4,10 +4,10 @@ import TestKit
 import Testing
 
 @Suite("Pending changes of an invisible cell")
-struct PendingChangesTests {
+struct MissedChangesTests {
   var fixture: Fixture
   var observations: [Observation] = []
-  var pending: PendingChanges?
+  var pending: MissedChanges?
 
   init() throws {
     fixture = try Fixture(
@@ -29,11 +29,11 @@ struct PendingChangesTests {
       #"create A/2 {"x":7,"list":[11,12,13,14,15]}"#)
   }
 
-  /// Observes these paths of A/1, and begins to collect pending changes.
+  /// Observes these paths of A/1, and begins to collect missed changes.
   private mutating func hide(_ paths: String..., options: ObservingOptions = [.old, .new]) throws {
     observations = try paths.map { try fixture.observation("A/1", $0, options) }
     fixture.index.add(observations, of: ObserverID(1), in: fixture.model.state)
-    pending = PendingChanges(observations, in: fixture.model.state)
+    pending = MissedChanges(observations, in: fixture.model.state)
   }
 
   /// Commits each operation on its own.
@@ -172,7 +172,7 @@ struct PendingChangesTests {
 
   @Test("As many members as the limit are remembered, and with one more the collection is told as a whole")
   mutating func limit() throws {
-    let limit = PendingChanges.memberLimit
+    let limit = MissedChanges.memberLimit
     try apply("set A/1 list \(Array(0..<limit))")
     try hide("list", options: [.new])
     try apply("insert A/1 list \(Array(limit..<limit * 2 - 1))", "remove A/1 list @0")

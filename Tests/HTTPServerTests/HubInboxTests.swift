@@ -118,8 +118,14 @@ import Testing
   }
 
   @Test func memoryIsGivenBackTwoSweepsAfterAMassDeparture() {
-    var trim = MemoryTrim(leastFall: 500)
-    let isDue = [2_000, 100, 100, 100, 100].map { trim.isDue($0) }
-    #expect(isDue == [false, false, false, true, false])
+    var trim = MemoryTrim(leastChange: 500)
+    let isDue = [2_000, 2_000, 2_000, 100, 100, 100, 100].map { trim.isDue($0) }
+    #expect(isDue == [false, false, false, false, false, true, false])
+  }
+
+  @Test func memoryIsGivenBackTwoSweepsAfterAMassArrival() {
+    var trim = MemoryTrim(leastChange: 500, countsRises: true)
+    let isDue = [400, 900, 2_000, 3_000, 3_100, 3_200, 100, 100, 100].map { trim.isDue($0) }
+    #expect(isDue == [false, false, false, false, true, false, false, false, true])
   }
 }

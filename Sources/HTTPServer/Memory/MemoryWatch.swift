@@ -16,7 +16,7 @@ package struct MemoryWatch: Sendable {
   private let addressSpaceBytes: Int?
   private var ownBytes = 0
   private var ownAddressSpaceBytes = 0
-  private var trim = MemoryTrim(leastFall: trimmedBytes)
+  private var trim = MemoryTrim(leastChange: trimmedBytes)
 
   /// Creates a watch of a ledger, and sets the ledger's first limits immediately, based on the memory that the machine
   /// gives and the process uses now.
@@ -102,23 +102,29 @@ package struct MemoryShares: Sendable {
   }
 }
 
-/// Decides when to return memory to the system after a peak, since the C library keeps freed memory.
+/// Decides when to return memory to the system, since the C library keeps what is freed: some time after an amount has
+/// fallen by more than half or, if rises count, has more than doubled.
 struct MemoryTrim: Sendable {
-  private let leastFall: Int
-  private var peak = 0
+  private let leastChange: Int
+  private let countsRises: Bool
+  /// The range of the amounts since the last large change.
+  private var range = 0...0
   private var sweepsLeft: Int?
 
-  /// Creates a trim for an amount that has to fall by more than `leastFall`, and by more than half.
-  init(leastFall: Int) {
-    self.leastFall = leastFall
+  /// Creates a trim for an amount that has to change by more than `leastChange`. A rise counts if it frees memory too:
+  /// a stream that opens frees the buffers of its request.
+  init(leastChange: Int, countsRises: Bool = false) {
+    (self.leastChange, self.countsRises) = (leastChange, countsRises)
   }
 
-  /// Returns true if memory should be returned now: two sweeps after the fall, when every thread has freed its own.
+  /// Returns true if memory should be returned now: two sweeps after the change, when every thread has freed its own.
   /// Call it at regular intervals with the amount.
   mutating func isDue(_ amount: Int) -> Bool {
-    peak = max(peak, amount)
-    if amount < peak / 2, peak - amount > leastFall {
-      peak = amount
+    range = min(range.lowerBound, amount)...max(range.upperBound, amount)
+    let hasFallen = amount < range.upperBound / 2 && range.upperBound - amount > leastChange
+    let hasRisen = countsRises && amount / 2 > range.lowerBound && amount - range.lowerBound > leastChange
+    if hasFallen || hasRisen {
+      range = amount...amount
       sweepsLeft = 2
       return false
     }

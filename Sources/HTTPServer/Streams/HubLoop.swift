@@ -45,7 +45,7 @@ final class HubLoop {
     self.delegate = delegate
     self.limits = limits
     self.ledger = ledger
-    memoryTrim = trimsMemory ? MemoryTrim(leastFall: 500) : nil
+    memoryTrim = trimsMemory ? MemoryTrim(leastChange: 500, countsRises: true) : nil
   }
 
   /// Returns a set that the worker's commands wake; nil if the system has no descriptor left. Created before the

@@ -69,11 +69,11 @@ final class DeferredResponse: @unchecked Sendable {
 
   /// Returns the answer, once, for the thread of the connection.
   func take() -> Outcome? {
-    state.withLock { state in
-      guard case .responded(let outcome) = state else { return nil }
-      state = .taken
-      return outcome
+    let state = state.withLock { state in
+      if case .open = state { State.open } else { exchange(&state, with: .taken) }
     }
+    guard case .responded(let outcome) = consume state else { return nil }
+    return outcome
   }
 }
 

@@ -95,7 +95,7 @@ final class PendingWrite: StoreWrite {
   }
 
   func finish(_ failure: StoreUnavailable?) {
-    guard let answer = answer.withLock({ $0 }) else { return assertionFailure("the write was not concluded") }
+    guard let answer = answer.withLock({ $0.take() }) else { return assertionFailure("the write was not concluded") }
     switch (answer, failure) {
     case (.precedent(let response), _), (.response(let response), nil): completion.respond(response)
     case (.largeObject(let commit, let state), nil): Self.encoding.async { self.encode(commit, state) }

@@ -5,7 +5,9 @@ import Store
 import Support
 
 /// Makes transactions of writes, and submits them to the store.
-struct TransactionWriter: Sendable {
+///
+/// A class, since each write keeps a reference to it until it is answered.
+final class TransactionWriter: Sendable {
   /// Makes the response to a successful write, from its commit and the state after the transaction. Called once: on the
   /// writer's thread or, if the object is large, on another.
   typealias Rendering = @Sendable (_ commit: Commit, _ state: borrowing ModelState) -> Response
@@ -16,6 +18,11 @@ struct TransactionWriter: Sendable {
   let limits: RequestLimits
   /// The responses of other nodes to requests with an `Idempotency-Key`.
   let idempotency: IdempotentHandlers
+
+  /// Creates a writer to a store.
+  init(store: Store, readings: Readings, limits: RequestLimits, idempotency: IdempotentHandlers) {
+    (self.store, self.readings, self.limits, self.idempotency) = (store, readings, limits, idempotency)
+  }
 
   private var conditions: WriteConditions { WriteConditions(store: store, limits: limits) }
 
@@ -49,7 +56,7 @@ struct TransactionWriter: Sendable {
         completion.respond(Problem(.overloaded, "too many writes wait; try again").response)
       }
       guard isLarge else { return handOver(transaction) }
-      readings.perform(for: client, completion) {
+      readings.perform(for: client, completion) { [store] in
         var transaction = transaction
         completion.beginWork()
         transaction.prepare(in: store.snapshot.state, limits: store.limits.transaction)

@@ -312,7 +312,7 @@ extension ServerContext {
   /// Better than a suspended connection, which keeps its whole memory, and which libmicrohttpd visits whenever any
   /// other connection of its thread is resumed.
   private func handOff(
-    _ connection: Connection, _ daemonConnection: DaemonConnection, to stream: EventStream, _ fields: HTTPFields,
+    _ connection: Connection, _ daemonConnection: DaemonConnection, to stream: EventStream, _ fields: FieldSection,
     method: HTTPRequest.Method, version: HTTPVersion
   ) -> Bool {
     guard method != .head else {
@@ -341,7 +341,7 @@ extension ServerContext {
 
   /// Sends the beginning of a stream and ends the connection, bypassing libmicrohttpd, which would state a length, or
   /// send a chunk after the head.
-  private func sendHead(ofStream fields: HTTPFields, on connection: Connection, _ version: HTTPVersion) -> Bool {
+  private func sendHead(ofStream fields: FieldSection, on connection: Connection, _ version: HTTPVersion) -> Bool {
     connection.access?.record.status = 200
     close(connection, behind: StreamHead.bytes(fields, version: version, requestID: connection.requestID))
     return false

@@ -19,9 +19,6 @@ final class RequestRouter: RequestHandler, Sendable {
   private let conditions: ConditionLog
   private let logger: Logger
   private let readiness: Readiness
-  /// The field of responses that depend on the `Accept` of their requests (RFC 9110 §12.5.5). No handler sets it, so it
-  /// is appended, without a search for fields of the same name.
-  private static let negotiated = HTTPField(name: .vary, value: "Accept")
   /// The counts of requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
 
@@ -115,25 +112,29 @@ final class RequestRouter: RequestHandler, Sendable {
   private func settle(_ response: inout Response, _ answer: borrowing Answer) {
     if answer.isUnknown { AccessControl.hide(in: &response) }
     answer.counts.count(answer.method, status: response.status, after: answer.watch)
-    if answer.isNegotiated { response.fields.append(Self.negotiated) }
-    name(answer.revision, in: &response.fields)
+    complete(&response.fields, answer)
   }
 
   /// Counts a stream that has become the response, and returns its fields.
-  private func begun(_ stream: EventStream, _ fields: HTTPFields, _ answer: Answer) -> HTTPFields {
+  private func begun(_ stream: EventStream, _ fields: FieldSection, _ answer: Answer) -> FieldSection {
     answer.counts.count(answer.method, status: .ok, after: answer.watch)
     if let owner = answer.owner { registry.own(stream.id, owner) }
     var fields = fields
-    if answer.isNegotiated { fields.append(Self.negotiated) }
+    complete(&fields, answer)
     origins.add(to: &fields, for: answer.origin)
-    name(answer.revision, in: &fields)
     return fields
   }
 
+  private func complete(_ fields: inout FieldSection, _ answer: borrowing Answer) {
+    // The response depends on the `Accept` of its request (RFC 9110 §12.5.5). No handler sets this field.
+    if answer.isNegotiated { fields.append(.vary, "Accept") }
+    name(answer.revision, in: &fields)
+  }
+
   /// Names the revision by which a request was judged, if the response does not.
-  private func name(_ revision: Revision?, in fields: inout HTTPFields) {
+  private func name(_ revision: Revision?, in fields: inout FieldSection) {
     guard let revision, !fields.contains(.keywayCursor) else { return }
-    fields[.keywayCursor] = store.cursor(revision).description
+    fields.append(.keywayCursor, store.cursor(revision))
   }
 
   private func noteRefusal(_ response: Response, _ address: ClientAddress) {
@@ -211,7 +212,7 @@ final class RequestRouter: RequestHandler, Sendable {
 
   /// Returns the response to `OPTIONS`, including preflights.
   private func capabilities(of route: Route, for request: borrowing Request) -> Response {
-    var fields: HTTPFields = [.allow: route.allow]
+    var fields: FieldSection = [.allow: route.allow]
     fields[.acceptPatch] = route.acceptPatch
     if let origin = request.header(.origin), origins.isAllowed(origin),
       request.header(.accessControlRequestMethod) != nil

@@ -5,10 +5,10 @@ import Testing
 
 @Suite("A response's fields as one") struct FieldLinesTests {
   /// The first name, and the lines behind it as they are sent.
-  private static func text(_ fields: HTTPFields, id: String?) -> (name: String, lines: String) {
+  private static func text(_ fields: FieldSection, id: String?) -> (name: String, lines: String) {
     let lines = FieldLines(fields, id: id.map { RequestID(made: $0) })
     var bytes = [UInt8](repeating: 0xFF, count: lines.byteCount)
-    let start = bytes.withUnsafeMutableBytes { lines.write(to: $0) } ?? 0
+    let start = bytes.withUnsafeMutableBytes { lines.write(to: $0) }
     func string(from start: Int) -> String { String(decoding: bytes[start...].prefix { $0 != 0 }, as: UTF8.self) }
     return (string(from: 0), string(from: start).replacingOccurrences(ofMarks: "\r\n"))
   }
@@ -24,7 +24,7 @@ import Testing
 
   @Test("Fields that the server controls are left out, and fields without a value")
   func leftOut() {
-    var fields: HTTPFields = [.contentLength: "7", .date: "today", .transferEncoding: "gzip", .connection: "close"]
+    var fields: FieldSection = [.contentLength: "7", .date: "today", .transferEncoding: "gzip", .connection: "close"]
     fields[.location] = ""
     fields[.eTag] = "x"
     let (name, lines) = Self.text(fields, id: nil)
@@ -39,16 +39,24 @@ import Testing
     #expect(lines == "nosniff\r\nCross-Origin-Resource-Policy: same-origin")
   }
 
-  @Test("A buffer that is a byte too small is refused, and none that suffices")
-  func room() throws {
-    let lines = FieldLines([.contentType: "text/plain", .vary: "Accept"], id: RequestID(made: "r-1"))
-    var bytes = [UInt8](repeating: 0xFF, count: lines.byteCount + 8)
-    let sizes = bytes.indices.filter { size in
-      bytes.withUnsafeMutableBytes { lines.write(to: UnsafeMutableRawBufferPointer(rebasing: $0[..<size])) != nil }
-    }
-    let least = try #require(sizes.first)
-    #expect(sizes == Array(least..<bytes.count) && least <= lines.byteCount)
-    #expect(!bytes[least...].contains(0) && bytes[least - 1] == 0)
+  @Test("A value cannot begin another line")
+  func lineBreaks() {
+    let (name, lines) = Self.text([.location: "/a\r\nX: y\u{1}\0z\u{7F}", .vary: "é\t"], id: nil)
+    #expect(name == "Location")
+    #expect(lines.hasPrefix("/a  X: y  z \r\nVary: é\t\r\nX-Content-Type-Options: "))
+  }
+
+  @Test("A field is found, replaced and removed whatever the case of its name")
+  func searching() throws {
+    let name = try #require(HTTPField.Name("VARY"))
+    var fields: FieldSection = [.vary: "Accept", .eTag: "x", .vary: "Origin"]
+    #expect(fields[name] == "Accept, Origin" && fields.contains(name) && fields[.location] == nil)
+    #expect(HTTPField.Name("Varying").map { fields.contains($0) } == false)
+    fields[name] = "Cookie"
+    #expect(fields.lines.map(\.name) == ["ETag", "VARY"] && fields[.vary] == "Cookie")
+    fields[.eTag] = nil
+    fields[.vary] = nil
+    #expect(fields.lines.isEmpty && fields.byteCount == 0)
   }
 
   @Test("More fields than usual go over the wire too")

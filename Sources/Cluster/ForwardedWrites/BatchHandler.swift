@@ -101,7 +101,7 @@ final class BatchAnswers: Sendable {
       state.bodyBytes += response.body.count
       if let memory = response.memory { state.memory.append(memory) }
       state.answers[index] = NodeAnswer(
-        status: response.status.code, fields: response.fields.map { ($0.name.rawName, $0.value) }, body: response.body)
+        status: response.status.code, fields: response.fields.lines, body: response.body)
       state.missing -= 1
       return state.missing == 0 ? state.answers.compactMap { $0 } : nil
     }

@@ -244,7 +244,7 @@ struct NodeHandlers: Sendable {
     let batch = RecordBatch(
       newest: max(node.newest(from: store.revision), after), silenceMilliseconds: node.silenceMilliseconds,
       revocations: revocations.digest, records: records)
-    var fields: HTTPFields = [.contentType: Self.octets, .keywayNodes: node.directory.digest]
+    var fields: FieldSection = [.contentType: Self.octets, .keywayNodes: node.directory.digest]
     if node.hasAccess { fields[.keywayAccess] = "keys" }
     return Response(status: .ok, fields: fields, body: batch.encoded(after: digest))
   }

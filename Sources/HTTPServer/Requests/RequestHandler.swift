@@ -1,5 +1,3 @@
-package import HTTPTypes
-
 /// The program's handling of requests.
 package protocol RequestHandler: Sendable {
   /// Answers a request. Called once for every complete request, on one of the server's threads and on several of them
@@ -27,7 +25,7 @@ package enum HandlerResponse: Sendable {
   case deferred(@Sendable (Completion) -> Void)
   /// Status 200 with these fields, and then the events of a stream that the server's hub opened. For a HEAD request
   /// only the fields are sent, and the stream is abandoned.
-  case stream(EventStream, fields: HTTPFields)
+  case stream(EventStream, fields: FieldSection)
 }
 
 /// The reason why a request gets a response other than the handler's: a fault of the request or of the server.

@@ -8,9 +8,7 @@ enum ClosingAnswer {
   static func bytes(_ response: Response, id: RequestID, hasBody: Bool) -> [UInt8] {
     var text = "HTTP/1.1 \(response.status.code) \(response.status.reasonPhrase)\r\n"
     text += "Date: \(StreamHead.date(time(nil)))\r\nConnection: close\r\nContent-Length: \(response.body.count)\r\n"
-    for field in response.fields where field.name != .contentLength && field.name != .connection {
-      text += "\(field.name.rawName): \(field.value)\r\n"
-    }
+    for field in response.fields.lines { text += "\(field.name): \(field.value)\r\n" }
     for field in CommonFields.all { text += "\(field.name): \(field.value)\r\n" }
     text += "\(RequestID.fieldName): \(id.text)\r\n\r\n"
     return Array(text.utf8) + (hasBody ? response.body : [])
@@ -20,13 +18,11 @@ enum ClosingAnswer {
 /// The head of a stream's response, which the hub sends itself.
 enum StreamHead {
   /// Returns the status line and fields, with the empty line that ends them.
-  static func bytes(_ fields: HTTPFields, version: HTTPVersion, requestID: RequestID?) -> [UInt8] {
+  static func bytes(_ fields: FieldSection, version: HTTPVersion, requestID: RequestID?) -> [UInt8] {
     var text = version == .http11 ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.0 200 OK\r\n"
     text += "Date: \(date(time(nil)))\r\nConnection: close\r\n"
     if version == .http11 { text += "Transfer-Encoding: chunked\r\n" }
-    for field in fields where field.name != .contentLength && field.name != .connection {
-      text += "\(field.name.rawName): \(field.value)\r\n"
-    }
+    for field in fields.lines { text += "\(field.name): \(field.value)\r\n" }
     if let requestID { text += "\(RequestID.fieldName): \(requestID.text)\r\n" }
     for field in CommonFields.all { text += "\(field.name): \(field.value)\r\n" }
     text += "\r\n"

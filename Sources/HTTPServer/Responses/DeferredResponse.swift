@@ -1,4 +1,4 @@
-package import HTTPTypes
+import HTTPTypes
 import Support
 import Synchronization
 
@@ -13,7 +13,7 @@ final class DeferredResponse: @unchecked Sendable {
     /// A response.
     case response(Response)
     /// A stream, with the fields of its head.
-    case stream(EventStream, HTTPFields)
+    case stream(EventStream, FieldSection)
   }
 
   private enum State {
@@ -127,7 +127,7 @@ package final class Completion: Sendable {
     case carried(CarriedRequest)
     case completion(
       Completion, prepare: @Sendable (Response) -> Response,
-      willStream: @Sendable (EventStream, HTTPFields) -> HTTPFields)
+      willStream: @Sendable (EventStream, FieldSection) -> FieldSection)
   }
 
   private let destination: Destination
@@ -181,7 +181,7 @@ package final class Completion: Sendable {
   /// Answers with status 200, these fields, and then the events of a stream that the server's hub opened. Only the
   /// first answer has an effect: a stream that comes too late is abandoned, as is one for a carried request, which then
   /// gets the response to the fault `unanswered`.
-  package func become(_ stream: EventStream, fields: HTTPFields) {
+  package func become(_ stream: EventStream, fields: FieldSection) {
     let isFirst = !isAnswered.exchange(true, ordering: .acquiringAndReleasing)
     switch destination {
     case .connection(let pending):
@@ -233,7 +233,7 @@ package final class Completion: Sendable {
   /// stream is the answer, `willStream` is called instead, and returns the fields to send.
   package func preparing(
     _ prepare: @escaping @Sendable (Response) -> Response,
-    willStream: @escaping @Sendable (EventStream, HTTPFields) -> HTTPFields = { $1 }
+    willStream: @escaping @Sendable (EventStream, FieldSection) -> FieldSection = { $1 }
   ) -> Completion {
     Completion(self, .completion(self, prepare: prepare, willStream: willStream))
   }

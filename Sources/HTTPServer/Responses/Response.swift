@@ -5,7 +5,7 @@ package struct Response: Sendable {
   /// The status; only its code is sent, with libmicrohttpd's own phrase for it.
   package var status: HTTPResponse.Status
   /// The fields to send. `Date` and `Content-Length` are set by the server and not taken from here.
-  package var fields: HTTPFields
+  package var fields: FieldSection
   /// The content. The response to HEAD states its length without it; one with status 204 has neither.
   package var body: [UInt8]
   /// The length of the content that the response represents, which is stated but not sent; `body` is then empty.
@@ -33,7 +33,7 @@ package struct Response: Sendable {
   }
 
   /// Creates a response.
-  package init(status: HTTPResponse.Status, fields: HTTPFields = [:], body: [UInt8] = []) {
+  package init(status: HTTPResponse.Status, fields: FieldSection = [:], body: [UInt8] = []) {
     self.status = status
     self.fields = fields
     self.body = body
@@ -53,13 +53,13 @@ package struct Response: Sendable {
 
   /// Creates a response that states the length of the content that it represents, without the content: `304 Not
   /// Modified`, or the response to a HEAD request.
-  package init(status: HTTPResponse.Status, fields: HTTPFields, withholding contentCount: Int) {
+  package init(status: HTTPResponse.Status, fields: FieldSection, withholding contentCount: Int) {
     self.init(status: status, fields: fields)
     withheldCount = contentCount
   }
 
   /// Creates the response to a HEAD request for a stream: status 200, and the fields of the stream.
-  package init(streamHead fields: HTTPFields) {
+  package init(streamHead fields: FieldSection) {
     self.init(status: .ok, fields: fields)
     isStreamHead = true
   }

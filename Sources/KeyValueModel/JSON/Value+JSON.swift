@@ -186,8 +186,21 @@ extension JSONObject {
 
 extension [UInt8] {
   /// Appends a whole number in decimal digits.
-  public mutating func appendDecimal(_ value: some FixedWidthInteger) {
-    append(contentsOf: String(value).utf8)
+  @inlinable public mutating func appendDecimal(_ value: some FixedWidthInteger) {
+    if value < 0 { append(UInt8(ascii: "-")) }
+    appendDigits(UInt64(value.magnitude))
+  }
+
+  @usableFromInline mutating func appendDigits(_ number: UInt64) {
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+      var (rest, start) = (number, digits.count)
+      repeat {
+        start -= 1
+        digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+        rest /= 10
+      } while rest > 0
+      append(contentsOf: UnsafeBufferPointer(rebasing: digits[start...]))
+    }
   }
 
   /// Appends a JSON string with its quotation marks. Escapes what RFC 8259 §7 demands, and the characters beyond ASCII

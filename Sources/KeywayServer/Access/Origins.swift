@@ -39,7 +39,7 @@ struct Origins: Sendable {
 
   /// Adds the fields for a page of an origin to the fields of a response. The origin is nil if the client is not a
   /// page, or is a page of this origin in a browser that does not say so.
-  func add(to fields: inout HTTPFields, for origin: String?) {
+  func add(to fields: inout FieldSection, for origin: String?) {
     guard !allowed.isEmpty else { return }
     // Added to the fields that `Vary` names already (RFC 9110 §12.5.5).
     fields[.vary] = fields[.vary].map { "\($0), Origin" } ?? "Origin"
@@ -51,7 +51,7 @@ struct Origins: Sendable {
   }
 
   /// Returns the fields of the response to a preflight that come in addition to those.
-  static func preflight(methods: String) -> HTTPFields {
+  static func preflight(methods: String) -> FieldSection {
     [
       .accessControlAllowMethods: methods, .accessControlAllowHeaders: requestFields,
       .accessControlMaxAge: "\(preflightSeconds)",

@@ -21,7 +21,7 @@ struct SessionHandlers: Sendable {
     try readiness.check()
     let seconds = max(1, Int(max(0, min(identity.expires - access.present, 1e9))))
     let answer = { @Sendable [isSecure = SessionCookie.isSecure(request)] (secret: SessionSecret) in
-      var fields = HTTPFields()
+      var fields = FieldSection()
       fields[.setCookie] = SessionCookie.setting(secret, isSecure: isSecure, seconds: seconds)
       fields[.cacheControl] = "no-store"
       return Response(status: .noContent, fields: fields)

@@ -264,7 +264,7 @@ package struct IdempotencyMemory: Sendable {
   private static func cost(of key: IdempotencyKey) -> Int { overheadBytes + key.text.utf8.count }
 
   private static func byteCount(of response: Response) -> Int {
-    response.fields.reduce(response.body.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count }
+    response.body.count + response.fields.byteCount
   }
 
   /// Returns the response without the spare capacity of its body.

@@ -54,12 +54,12 @@ package struct StoredResponse {
     guard let status = Self.number(&rest), (100...599).contains(status), let count = Self.number(&rest) else {
       return nil
     }
-    var head: HTTPFields = [:]
+    var head: FieldSection = [:]
     for _ in 0..<count {
       guard let name = Self.text(&rest), let name = HTTPField.Name(name), let value = Self.text(&rest) else {
         return nil
       }
-      head.append(HTTPField(name: name, value: value))
+      head.append(name, value)
     }
     self.init(
       request: request,
@@ -106,9 +106,10 @@ package struct StoredResponse {
       request.fingerprint.append(to: &bytes)
     }
     Self.append(response.status.code, to: &bytes)
-    Self.append(response.fields.count, to: &bytes)
-    for field in response.fields {
-      Self.append(field.name.rawName, to: &bytes)
+    let fields = response.fields.lines
+    Self.append(fields.count, to: &bytes)
+    for field in fields {
+      Self.append(field.name, to: &bytes)
       Self.append(field.value, to: &bytes)
     }
     bytes.append(contentsOf: response.body)
@@ -149,12 +150,12 @@ package struct StoredResponse {
       case .integer(let status) = parts[2], (100...599).contains(status),
       case .array(let fields) = parts[3], case .string(let body) = parts[4], let body = Self.bytes(of: body)
     else { return nil }
-    var head: HTTPFields = [:]
+    var head: FieldSection = [:]
     for field in fields {
       guard case .array(let pair) = field, pair.count == 2, case .string(let name) = pair[0],
         case .string(let content) = pair[1], let name = HTTPField.Name(name)
       else { return nil }
-      head.append(HTTPField(name: name, value: content))
+      head.append(name, content)
     }
     self.init(
       request: IdempotentRequest(key: key, fingerprint: RequestFingerprint(ofRequest: sent)),

@@ -53,7 +53,8 @@ struct JournalHandler: Sendable {
       // full.
       if bytes.isEmpty { throw problem(error, cursor ?? store.cursor(start).description) }
     }
-    let fields: HTTPFields = [.contentType: Negotiation.Form.lines.type, .keywayCursor: store.cursor(last).description]
+    var fields: FieldSection = [.contentType: Negotiation.Form.lines.type]
+    fields.append(.keywayCursor, store.cursor(last))
     return Response(status: .ok, fields: fields, body: bytes)
   }
 

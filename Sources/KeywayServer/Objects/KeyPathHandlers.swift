@@ -114,7 +114,7 @@ struct KeyPathHandlers: Sendable {
       [store, limits, viewer = context.viewer, keyPath = place.keyPath] _, state in
       let response = Self.written(keyPath, of: reference, for: viewer, in: state, of: store, limits)
       guard isDeletion else { return response }
-      var fields = HTTPFields()
+      var fields = FieldSection()
       fields[.eTag] = response.fields[.eTag]
       return Response(status: .noContent, fields: fields)
     }

@@ -112,8 +112,7 @@ final class PendingWrite: StoreWrite {
 
   private func rendered(_ commit: Commit, _ state: borrowing ModelState) -> Response {
     var response = rendering(commit, state)
-    let cursor = writer.store.cursor(commit.revision).description
-    response.fields.append(HTTPField(name: .keywayCursor, value: cursor))
+    response.fields.append(.keywayCursor, writer.store.cursor(commit.revision))
     return response
   }
 }

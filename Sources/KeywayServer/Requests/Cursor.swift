@@ -1,3 +1,5 @@
+import HTTPServer
+import HTTPTypes
 package import KeyValueModel
 import Store
 
@@ -23,37 +25,28 @@ package struct Cursor: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The token.
-  package var description: String { text(in: "") }
+  package var description: String {
+    var bytes: [UInt8] = []
+    append(to: &bytes)
+    return String(decoding: bytes, as: UTF8.self)
+  }
 
-  /// Returns the token with a mark before and after it. Written as bytes, in place, which is faster than an
-  /// interpolation: each response has one or two.
-  func text(in mark: StaticString) -> String {
-    let (markCount, digitCount) = (mark.utf8CodeUnitCount, revision.digitCount)
-    let byteCount = 2 * markCount + epoch.utf8.count + 1 + digitCount
-    return String(unsafeUninitializedCapacity: byteCount) { text in
-      if markCount > 0 { (text[0], text[byteCount - 1]) = (mark.utf8Start.pointee, mark.utf8Start.pointee) }
-      let dash = byteCount - markCount - digitCount - 1
-      _ = UnsafeMutableBufferPointer(rebasing: text[markCount..<dash]).update(fromContentsOf: epoch.utf8)
-      text[dash] = UInt8(ascii: "-")
-      var rest = revision
-      for index in (dash + 1..<byteCount - markCount).reversed() {
-        text[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
-        rest /= 10
-      }
-      return byteCount
-    }
+  /// Appends the token to bytes.
+  func append(to bytes: inout [UInt8]) {
+    bytes.append(utf8Of: epoch)
+    bytes.append(UInt8(ascii: "-"))
+    bytes.appendDecimal(revision)
   }
 }
 
-extension Revision {
-  /// The number of its decimal digits.
-  fileprivate var digitCount: Int {
-    var (count, bound): (Int, Revision) = (1, 10)
-    while self >= bound, count < 20 {
-      count += 1
-      if count < 20 { bound *= 10 }
+extension FieldSection {
+  /// Appends a field with a cursor, or with its entity tag in quotation marks, without making a text of it.
+  mutating func append(_ name: HTTPField.Name, _ cursor: Cursor, isTag: Bool = false) {
+    append(name) { bytes in
+      if isTag { bytes.append(UInt8(ascii: "\"")) }
+      cursor.append(to: &bytes)
+      if isTag { bytes.append(UInt8(ascii: "\"")) }
     }
-    return count
   }
 }
 

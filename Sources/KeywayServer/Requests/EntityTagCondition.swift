@@ -177,5 +177,5 @@ struct WriteConditions: Sendable {
 
 extension Cursor {
   /// The cursor as a strong entity tag: the `ETag` of a resource last changed at its revision (RFC 9110 §8.8.3).
-  package var entityTag: String { text(in: "\"") }
+  package var entityTag: String { "\"\(self)\"" }
 }

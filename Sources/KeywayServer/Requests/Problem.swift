@@ -13,7 +13,7 @@ package struct Problem: Error, Sendable {
   private var object: String?
   private var keyPath: String?
   private var operation: Int?
-  private var fields: HTTPFields = [:]
+  private var fields: FieldSection = [:]
 
   /// The maximum number of characters of a detail: enough for every sentence with what it quotes, unless the quoted
   /// text is long.

@@ -8,15 +8,10 @@ extension Response {
   static func json(
     _ body: consuming [UInt8], status: HTTPResponse.Status = .ok, tag: Cursor? = nil, cursor: Cursor? = nil
   ) -> Response {
-    // A literal, since setting a field first searches for fields of the same name.
-    let fields: HTTPFields =
-      switch (tag, cursor) {
-      case (let tag?, let cursor?):
-        [.contentType: Body.json, .eTag: tag.entityTag, .keywayCursor: cursor.description]
-      case (let tag?, nil): [.contentType: Body.json, .eTag: tag.entityTag]
-      case (nil, let cursor?): [.contentType: Body.json, .keywayCursor: cursor.description]
-      case (nil, nil): [.contentType: Body.json]
-      }
+    var fields = FieldSection()
+    fields.append(.contentType, Body.json)
+    if let tag { fields.append(.eTag, tag, isTag: true) }
+    if let cursor { fields.append(.keywayCursor, cursor) }
     body.append(UInt8(ascii: "\n"))
     return Response(status: status, fields: fields, body: body)
   }

@@ -55,13 +55,14 @@ package struct Target: Sendable {
     var segments: [String] = []
     segments.reserveCapacity(5)
     let isEscaped = path.contains(UInt8(ascii: "%"))
-    var start = 1
-    for end in 1..<max(2, path.count + 1) where end >= path.count || path[end] == UInt8(ascii: "/") {
-      let segment = UnsafeBufferPointer(rebasing: path[min(start, path.count)..<min(end, path.count)])
+    var start = min(1, path.count)
+    while true {
+      let end = path[start...].firstIndex(of: UInt8(ascii: "/")) ?? path.count
+      let segment = UnsafeBufferPointer(rebasing: path[start..<end])
       segments.append(isEscaped ? try decoded(segment) : String(decoding: segment, as: UTF8.self))
+      if end == path.count { return segments }
       start = end + 1
     }
-    return segments
   }
 
   /// Returns the authority of a target in absolute form, which replaces `Host` (RFC 9112 §3.2.2). Nil in origin form.

@@ -1,5 +1,5 @@
 package import HTTPServer
-package import HTTPTypes
+import HTTPTypes
 import Store
 
 /// Lists, describes and ends open streams of every kind.
@@ -39,9 +39,9 @@ struct StreamHandlers: Sendable {
   }
 }
 
-extension HTTPFields {
+extension FieldSection {
   /// The header fields of every stream. No proxy may cache, transform or buffer it.
-  package static let eventStream: HTTPFields = [
+  package static let eventStream: FieldSection = [
     .contentType: "text/event-stream; charset=utf-8",
     .cacheControl: "no-store, no-transform",
     .accelBuffering: "no",

@@ -10,7 +10,7 @@ import Testing
 @Suite("Responses that are kept with commits, and who is charged for them")
 struct StoredResponseTests {
   private static func response(_ body: [UInt8]) -> Response {
-    var fields: HTTPFields = [.contentType: "application/json", .location: "/v1/objects/Note/1"]
+    var fields: FieldSection = [.contentType: "application/json", .location: "/v1/objects/Note/1"]
     fields[.eTag] = "\"k3f9ab-7\""
     return Response(status: .created, fields: fields, body: body)
   }

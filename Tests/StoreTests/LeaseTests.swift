@@ -280,8 +280,9 @@ struct LeaseTests {
     gate.open()
     await world.sweep()
     while left.withLock({ $0.count }) < 200 { await world.write() }
-    let ended = 400 - (left.withLock { $0.last } ?? 0)
-    #expect((1...128).contains(ended), "\(ended) had ended before the last write")
+    // The number that end before the later writes depends on the time that each write takes.
+    let ended = 400 - (left.withLock { $0.first } ?? 0)
+    #expect(ended <= 128, "\(ended) had ended before the first write")
     while world.store.leaseCount > 0 { await world.sweep() }
     #expect(world.names == ["Account/1000"])
   }

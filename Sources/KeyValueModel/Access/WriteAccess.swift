@@ -2,7 +2,9 @@ import CEL
 
 /// The access of the writer of one transaction (the specification, section 11). The rules are evaluated on the writer,
 /// for the state before the transaction and for the state that it leaves.
-package struct WriteAccess: Sendable {
+///
+/// A class, since every request and every transaction has one, and copies of them count one reference.
+package final class WriteAccess: Sendable {
   private let identity: ExpressionValue
   /// The viewer that determines what the writer may read.
   package let viewer: Viewer

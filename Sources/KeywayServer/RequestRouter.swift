@@ -82,6 +82,12 @@ final class RequestRouter: RequestHandler, Sendable {
     let watch: Stopwatch
   }
 
+  private final class KeptAnswer: Sendable {
+    let answer: Answer
+
+    init(_ answer: Answer) { self.answer = answer }
+  }
+
   private func counted(_ response: consuming HandlerResponse, _ answer: Answer) -> HandlerResponse {
     switch consume response {
     case .response(var response):
@@ -91,18 +97,20 @@ final class RequestRouter: RequestHandler, Sendable {
     case .stream(let stream, let fields):
       return .stream(stream, fields: begun(stream, fields, answer))
     case .deferred(let start):
+      // The closures share one copy.
+      let kept = KeptAnswer(answer)
       return .deferred { completion in
         start(
           completion.preparing { [self] response in
             // The request is handled once more.
             if response.retry != nil { return response }
             var response = response
-            settle(&response, answer)
+            settle(&response, kept.answer)
             // A client that has left is refused too, but not because anything is full.
-            if response.reason != nil, !completion.isAbandoned { noteRefusal(response, answer.address) }
+            if response.reason != nil, !completion.isAbandoned { noteRefusal(response, kept.answer.address) }
             return response
           } willStream: { [self] stream, fields in
-            begun(stream, fields, answer)
+            begun(stream, fields, kept.answer)
           })
       }
     }

@@ -1,3 +1,4 @@
+import Glibc
 package import HTTPTypes
 
 /// The fields of a response (RFC 9110 §6.3), as the bytes of their lines.
@@ -122,11 +123,11 @@ package struct FieldSection: Hashable, Sendable, ExpressibleByDictionaryLiteral 
   private func line(of name: HTTPField.Name, from position: Int) -> Line? {
     var name = name.canonicalName
     return name.withUTF8 { name in
-      bytes.withUnsafeBufferPointer { bytes in
+      bytes.withUnsafeBytes { bytes in
+        guard let base = bytes.baseAddress else { return nil }
         var start = position
-        while start < bytes.count {
-          let colon = start + name.count
-          let end = bytes[start...].firstIndex(of: Self.mark) ?? bytes.count
+        while start < bytes.count, let mark = memchr(base + start, Int32(Self.mark), bytes.count - start) {
+          let (colon, end) = (start + name.count, UnsafeRawPointer(mark) - base)
           if colon < end, bytes[colon] == UInt8(ascii: ":"),
             name.indices.allSatisfy({ bytes[start + $0].lowercased == name[$0] })
           {

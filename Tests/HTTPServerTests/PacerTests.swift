@@ -13,7 +13,7 @@ import Testing
 
   init() throws {
     // Half of the time of two threads: two milliseconds in each tick of two.
-    let limits = ServerLimits.with { $0.timePercent = 50 }
+    let limits = ServerLimits.with { ($0.threads, $0.timePercent) = (2, 50) }
     let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     let ledger = MemoryLedger(limit: .max, clientLimit: .max)
     let hub = StreamHub(limits: limits, ledger: ledger, logger: logger)

@@ -52,10 +52,10 @@ final class TestServer: Sendable {
 }
 
 extension ServerLimits {
-  /// Makes limits with two threads of each kind, whatever the machine, and the test's changes.
+  /// Makes limits with three threads for requests and two for streams, whatever the machine, and the test's changes.
   static func with(_ change: (inout ServerLimits) -> Void) -> ServerLimits {
     var limits = ServerLimits()
-    limits.threads = 2
+    limits.threads = 3
     change(&limits)
     return limits
   }

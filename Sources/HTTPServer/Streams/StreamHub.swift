@@ -32,7 +32,7 @@ package final class StreamHub: Sendable {
     self.logger = logger
     let counters = HubCounters(limits)
     self.counters = counters
-    workers = (0..<limits.threadCount).map { _ in HubWorker(counters: counters) }
+    workers = (0..<limits.streamThreadCount).map { _ in HubWorker(counters: counters) }
   }
 
   deinit {

@@ -140,7 +140,7 @@ extension Settings {
     .number("keepAlive.seconds", \.api.server.keepAliveSeconds, 1...3600, "maximum idle seconds of a connection"),
     .number(
       "http.threads", \.api.threads, 0...256,
-      "threads for requests, for long requests and for streams, each; 0 = one per core"),
+      "threads for requests and for long requests, each, and half as many for streams; 0 = one per core"),
     .number("requests.waiting", \.api.waitingRequests, 1...1_000_000, "maximum long requests that wait for a thread"),
     .number("heartbeat.seconds", \.api.heartbeatSeconds, 1...3600, "seconds of silence on a stream before a heartbeat"),
     .number("streams.maximum", \.api.server.streams, 1...1_000_000, "maximum open streams"),

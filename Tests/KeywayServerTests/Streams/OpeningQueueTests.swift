@@ -89,7 +89,7 @@ private final class OpeningWorld {
       }
     }
     var server = ServerLimits()
-    server.threads = 2
+    server.threads = 3
     self.server = try Server(
       socket: ListeningSocket(host: "127.0.0.1", port: 0), limits: server,
       ledger: MemoryLedger(limit: .max, clientLimit: .max), hub: hub, handler: handler, logger: logger)

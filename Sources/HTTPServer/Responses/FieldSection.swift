@@ -25,14 +25,14 @@ package struct FieldSection: Hashable, Sendable, ExpressibleByDictionaryLiteral 
 
   // MARK: Adding
 
-  /// Appends a field, after those of the same name. A byte that no value can have becomes a space. A field without a
-  /// value is left out, as are those that only the server sets.
+  /// Appends a field, after those of the same name. A byte that no value can have becomes a space, and so does a tab,
+  /// which libmicrohttpd does not accept. A field without a value is left out, as are those that only the server sets.
   package mutating func append(_ name: HTTPField.Name, _ value: String) {
     guard !value.isEmpty else { return }
     append(name) { bytes in
       let start = bytes.count
       bytes.append(utf8Of: value)
-      for index in start..<bytes.count where !bytes[index].isFieldContent { bytes[index] = 0x20 }
+      for index in start..<bytes.count where bytes[index] < 0x20 || bytes[index] == 0x7F { bytes[index] = 0x20 }
     }
   }
 

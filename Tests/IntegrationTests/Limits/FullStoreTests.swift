@@ -82,9 +82,10 @@ struct FullStoreTests {
     _ = try server.child.exitStatus()
 
     server = try self.server()
-    // An array has the capacity that the allocator gave it, which varies slightly.
+    // An array has the capacity that the allocator gave it while it grew: one of the long ones may have doubled once
+    // more, or once less.
     let again = try #require(try server.status["memory"]["objects"].whole)
-    #expect(abs(again - objects) < objects / 100)
+    #expect(abs(again - objects) < objects / 25)
     #expect(try Self.residentBytes(server) < Self.memoryBytes / 5 * 6)
     #expect(try server.client.send("GET", "/v1/objects/Item/note/text").text == "\"b\"\n")
     #expect(try server.stop() == 0)

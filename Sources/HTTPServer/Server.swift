@@ -173,7 +173,7 @@ package struct ServerLimits: Sendable {
 
   /// The number of threads that write to event streams. The kernel delivers what they send on the other cores: on two
   /// cores with their subscribers, one thread told 1,000 of them in 4.3 ms and two in 5.6 ms (medians), and one made
-  /// 2.7 million deliveries a second and two 2.0 million.
+  /// 2.7 million deliveries a second and two 2.0 million, with as many threads for requests.
   var streamThreadCount: Int { (threadCount + 1) / 2 }
 }
 

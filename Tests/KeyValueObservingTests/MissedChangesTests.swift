@@ -3,7 +3,7 @@ import KeyValueObserving
 import TestKit
 import Testing
 
-@Suite("Pending changes of an invisible cell")
+@Suite("Missed changes of an invisible cell")
 struct MissedChangesTests {
   var fixture: Fixture
   var observations: [Observation] = []

@@ -19,6 +19,7 @@ final class RequestRouter: RequestHandler, Sendable {
   private let conditions: ConditionLog
   private let logger: Logger
   private let readiness: Readiness
+  private static let variesWithAccept: FieldSection = [.vary: "Accept"]
   /// The counts of requests whose path has no route.
   private let otherCounts = RequestCounts(route: "other")
 
@@ -134,9 +135,9 @@ final class RequestRouter: RequestHandler, Sendable {
   }
 
   private func complete(_ fields: inout FieldSection, _ answer: borrowing Answer) {
-    // The response depends on the `Accept` of its request (RFC 9110 §12.5.5). No handler sets this field.
-    if answer.isNegotiated { fields.append(.vary, "Accept") }
     name(answer.revision, in: &fields)
+    // The response depends on the `Accept` of its request (RFC 9110 §12.5.5). No handler sets this field.
+    if answer.isNegotiated { fields.append(contentsOf: Self.variesWithAccept) }
   }
 
   /// Names the revision by which a request was judged, if the response does not.

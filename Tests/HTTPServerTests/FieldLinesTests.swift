@@ -52,11 +52,22 @@ import Testing
     var fields: FieldSection = [.vary: "Accept", .eTag: "x", .vary: "Origin"]
     #expect(fields[name] == "Accept, Origin" && fields.contains(name) && fields[.location] == nil)
     #expect(HTTPField.Name("Varying").map { fields.contains($0) } == false)
+    #expect(fields.contains(.eTag) && !fields.contains(.accept) && !FieldSection().contains(.vary))
     fields[name] = "Cookie"
     #expect(fields.lines.map(\.name) == ["ETag", "VARY"] && fields[.vary] == "Cookie")
     fields[.eTag] = nil
     fields[.vary] = nil
     #expect(fields.lines.isEmpty && fields.byteCount == 0)
+  }
+
+  @Test("The fields of one section are appended to those of another")
+  func sections() {
+    let varies: FieldSection = [.vary: "Accept"]
+    var fields = varies
+    fields.append(contentsOf: [.eTag: "x"])
+    fields.append(contentsOf: varies)
+    #expect(fields.lines.map(\.name) == ["Vary", "ETag", "Vary"] && fields[.vary] == "Accept, Accept")
+    #expect(varies.lines.map(\.value) == ["Accept"])
   }
 
   @Test("More fields than usual go over the wire too")

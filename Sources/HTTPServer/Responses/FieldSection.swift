@@ -48,8 +48,11 @@ package struct FieldSection: Hashable, Sendable, ExpressibleByDictionaryLiteral 
     bytes.append(Self.mark)
   }
 
-  /// Appends the fields of another section.
-  package mutating func append(contentsOf other: FieldSection) { bytes += other.bytes }
+  /// Appends the fields of another section. The quickest way to append a field that always has the same value.
+  package mutating func append(contentsOf other: FieldSection) {
+    if bytes.isEmpty { bytes.reserveCapacity(Self.usualByteCount) }
+    bytes += other.bytes
+  }
 
   /// Returns true for the fields that only the server sets. Most names differ from theirs in their length already.
   private static func isOurs(_ name: HTTPField.Name) -> Bool {
@@ -64,8 +67,23 @@ package struct FieldSection: Hashable, Sendable, ExpressibleByDictionaryLiteral 
 
   // MARK: Searching
 
-  /// Returns true if there is a field of a name.
-  package func contains(_ name: HTTPField.Name) -> Bool { line(of: name, from: 0) != nil }
+  /// Returns true if there is a field of a name. The search begins with the last field.
+  package func contains(_ name: HTTPField.Name) -> Bool {
+    var name = name.canonicalName
+    return name.withUTF8 { name in
+      bytes.withUnsafeBytes { bytes in
+        var end = bytes.count
+        while end > 0 {
+          // A line ends with two marks.
+          var start = end - 2
+          while start > 0, bytes[start - 1] != Self.mark { start -= 1 }
+          if Self.isField(name, at: start, in: bytes) { return true }
+          end = start
+        }
+        return false
+      }
+    }
+  }
 
   /// The value of the fields of a name, joined by ", " if there are several (RFC 9110 §5.3); nil if there is none.
   /// Setting it replaces all of them by one at the end.
@@ -128,16 +146,21 @@ package struct FieldSection: Hashable, Sendable, ExpressibleByDictionaryLiteral 
         var start = position
         while start < bytes.count, let mark = memchr(base + start, Int32(Self.mark), bytes.count - start) {
           let (colon, end) = (start + name.count, UnsafeRawPointer(mark) - base)
-          if colon < end, bytes[colon] == UInt8(ascii: ":"),
-            name.indices.allSatisfy({ bytes[start + $0].lowercased == name[$0] })
-          {
-            return Line(name: start..<colon, value: colon + 2..<end)
-          }
+          if Self.isField(name, at: start, in: bytes) { return Line(name: start..<colon, value: colon + 2..<end) }
           start = end + 2
         }
         return nil
       }
     }
+  }
+
+  /// Returns true if the line at a position has a name, given in small letters.
+  private static func isField(
+    _ name: UnsafeBufferPointer<UInt8>, at start: Int, in bytes: UnsafeRawBufferPointer
+  ) -> Bool {
+    let colon = start + name.count
+    return colon < bytes.count && bytes[colon] == UInt8(ascii: ":")
+      && name.indices.allSatisfy { bytes[start + $0].lowercased == name[$0] }
   }
 }
 

@@ -3,13 +3,15 @@ import HTTPTypes
 package import KeyValueModel
 
 extension Response {
+  private static let jsonType: FieldSection = [.contentType: Body.json]
+
   /// Returns a JSON response, which ends with a newline. Its `ETag` is `tag`, and its `Keyway-Cursor` is `cursor`, the
   /// state that it shows.
   static func json(
     _ body: consuming [UInt8], status: HTTPResponse.Status = .ok, tag: Cursor? = nil, cursor: Cursor? = nil
   ) -> Response {
     var fields = FieldSection()
-    fields.append(.contentType, Body.json)
+    fields.append(contentsOf: jsonType)
     if let tag { fields.append(.eTag, tag, isTag: true) }
     if let cursor { fields.append(.keywayCursor, cursor) }
     body.append(UInt8(ascii: "\n"))

@@ -25,13 +25,13 @@ package struct StoredResponse {
   private static let viewedForm: UInt8 = 5
   /// The first byte of a response whose key belongs to no identity, and which was made for a viewer.
   private static let strangersForm: UInt8 = 6
-  /// The forms of sessions: see `SessionChange`.
-  private static let sessionForms: ClosedRange<UInt8> = 7...8
+  /// The forms of sessions and accounts: see `SessionChange` and `AccountChange`.
+  private static let accessForms: ClosedRange<UInt8> = 7...9
   private static let forms = [form, ownedForm, keylessForm, viewedForm, strangersForm]
 
   /// Returns true if a response that begins with this byte may have a key.
   static func mayHaveKey(_ form: UInt8) -> Bool {
-    form != keylessForm && !sessionForms.contains(form)
+    form != keylessForm && !accessForms.contains(form)
   }
 
   init(request: IdempotentRequest?, response: Response) {

@@ -1,0 +1,128 @@
+import KeyValueModel
+import Store
+import Support
+
+/// The accounts of the store, as commits have left them.
+///
+/// `contents` is the only mutable state; its lock is held only for a lookup or a change.
+package final class Accounts: Sendable {
+  /// A change on its way to a commit.
+  struct Write: Sendable {
+    let change: AccountChange
+    fileprivate let number: Int
+  }
+
+  private struct Entry {
+    let account: Account
+    /// The revision of the commit that set it.
+    let revision: Revision
+  }
+
+  private struct Contents {
+    var entries: [AccountName: Entry] = [:]
+    /// The marks of all accounts.
+    var marks: Set<KeyMark> = []
+    /// The sizes of all accounts in bytes.
+    var bytes = 0
+    /// Changes that the writer is committing, by their numbers.
+    var pending: [Int: (change: AccountChange, revision: Revision)] = [:]
+    var lastNumber = 0
+
+    mutating func apply(_ change: AccountChange, at revision: Revision) {
+      if let former = entries.removeValue(forKey: change.name)?.account {
+        marks.remove(former.mark)
+        bytes -= former.weight
+      }
+      guard case .set(let account) = change else { return }
+      entries[account.name] = Entry(account: account, revision: revision)
+      marks.insert(account.mark)
+      bytes += account.weight
+    }
+  }
+
+  /// The maximum size of all accounts in bytes.
+  private let limit: Int
+  private let contents = Locked(Contents())
+
+  /// Creates an empty table of at most `limit` bytes.
+  package init(limit: Int) { self.limit = limit }
+
+  /// The number of accounts.
+  package var count: Int { contents.withLock { $0.entries.count } }
+
+  /// Returns the account of a name, or nil if there is none.
+  package func account(named name: AccountName) -> Account? { contents.withLock { $0.entries[name]?.account } }
+
+  /// Returns true if an account has a mark: then its sessions go on.
+  func has(_ mark: KeyMark) -> Bool { contents.withLock { $0.marks.contains(mark) } }
+
+  /// Returns all accounts, by name.
+  package func all() -> [Account] {
+    contents.withLock { $0.entries.values.map(\.account) }.sorted { $0.name < $1.name }
+  }
+
+  /// Throws `overloaded` if there is no room for an account.
+  func checkRoom(for account: Account) throws(Problem) {
+    try contents.withLock { [limit] contents throws(Problem) in
+      let freed = contents.entries[account.name]?.account.weight ?? 0
+      guard contents.bytes - freed + account.weight <= limit else {
+        throw Problem(.overloaded, "the accounts take as many bytes as access.accountBytes allows")
+      }
+    }
+  }
+
+  // MARK: Commits
+
+  /// Returns the write of a change, to be prepared and concluded.
+  func write(_ change: AccountChange) -> Write {
+    contents.withLock { contents in
+      contents.lastNumber += 1
+      return Write(change: change, number: contents.lastNumber)
+    }
+  }
+
+  /// Returns the attachment of the commit of a write, which has a revision now. Called on the writer. The commit may
+  /// still fail, and may be prepared again with another revision.
+  func prepare(_ write: Write, at revision: Revision) -> [UInt8] {
+    contents.withLock { $0.pending[write.number] = (write.change, revision) }
+    return write.change.bytes
+  }
+
+  /// Concludes a write, whether or not it was prepared: its commit is durable, or has failed. Writes are concluded in
+  /// the order of their commits.
+  func conclude(_ write: Write, isDone: Bool) {
+    contents.withLock { contents in
+      guard let (change, revision) = contents.pending.removeValue(forKey: write.number), isDone else { return }
+      contents.apply(change, at: revision)
+    }
+  }
+
+  /// Applies the changes among attachments, oldest first, that come from other nodes or from before a restart, whatever
+  /// the limit is.
+  func restore(_ attachments: [StoredAttachment]) {
+    for attachment in attachments {
+      guard let change = AccountChange(attachment.bytes) else { continue }
+      contents.withLock { $0.apply(change, at: attachment.revision) }
+    }
+  }
+
+  /// Returns the accounts as the commits up to a revision have left them, as attachments, oldest first. Those that a
+  /// later commit has set or removed may be left out; that commit comes after the revision.
+  func kept(upTo last: Revision, milliseconds: Int64) -> [StoredAttachment] {
+    let (entries, pending) = contents.withLock { contents in
+      (contents.entries, contents.pending.values.filter { $0.revision <= last })
+    }
+    var accounts = entries.filter { $0.value.revision <= last }
+    for (change, revision) in pending.sorted(by: { $0.revision < $1.revision }) {
+      if case .set(let account) = change {
+        accounts[change.name] = Entry(account: account, revision: revision)
+      } else {
+        accounts[change.name] = nil
+      }
+    }
+    return accounts.values.sorted { $0.revision < $1.revision }.map { entry in
+      StoredAttachment(
+        revision: entry.revision, milliseconds: milliseconds, bytes: AccountChange.set(entry.account).bytes)
+    }
+  }
+}

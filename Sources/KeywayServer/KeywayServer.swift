@@ -184,8 +184,8 @@ package final class KeywayServer: Sendable {
       store: store, node: node, streams: streams, hub: hub, ledger: ledger,
       pages: PageStore(limits: configuration.pages, ledger: ledger, mark: node.mark, now: now, random: random),
       idempotency: IdempotencyStore(limits: configuration.idempotency, ledger: ledger, now: now), access: access,
-      files: files, metrics: registry, limits: configuration.requests, readiness: readiness,
-      readings: Readings(configuration.requests, ledger: ledger),
+      passwords: Passwords(access.options), files: files, metrics: registry, limits: configuration.requests,
+      readiness: readiness, readings: Readings(configuration.requests, ledger: ledger),
       resumptions: OpeningQueue(label: "keyway.resumptions", limits: configuration.streams, readiness: readiness),
       queryOpenings: OpeningQueue(label: "keyway.queries", limits: configuration.streams, readiness: readiness),
       makeID: { Identifiers.makeUUIDv7(milliseconds: SystemClock.epochMilliseconds, random: (random(), random())) })
@@ -244,24 +244,26 @@ package final class KeywayServer: Sendable {
     return router
   }
 
-  /// Makes snapshots keep the sessions and the remembered responses.
+  /// Makes snapshots keep the accounts, the sessions and the remembered responses.
   private static func keepAttachments(_ parts: ServerParts) {
     let store = parts.store
     store.keepAttachments {
-      [idempotency = parts.idempotency, sessions = parts.access.sessions, epoch = store.epoch] revision in
-      idempotency.kept(upTo: Cursor(epoch: epoch, revision: revision), at: SystemClock.epochMilliseconds)
-        + sessions.kept(upTo: revision)
+      [idempotency = parts.idempotency, access = parts.access, epoch = store.epoch] revision in
+      let now = SystemClock.epochMilliseconds
+      return access.accounts.kept(upTo: revision, milliseconds: now) + access.sessions.kept(upTo: revision)
+        + idempotency.kept(upTo: Cursor(epoch: epoch, revision: revision), at: now)
     }
   }
 
-  /// Returns a function that restores the responses that were kept with commits, and the sessions that these began and
-  /// ended.
+  /// Returns a function that restores the responses that were kept with commits, the sessions that these began and
+  /// ended, and the accounts.
   private static func restoring(_ parts: ServerParts) -> @Sendable ([StoredAttachment]) -> Void {
-    { [idempotency = parts.idempotency, node = parts.node, sessions = parts.access.sessions] attachments in
+    { [idempotency = parts.idempotency, node = parts.node, access = parts.access] attachments in
       let now = SystemClock.epochMilliseconds
       idempotency.restore(attachments, at: now)
       node.restore(attachments)
-      sessions.restore(attachments, at: now)
+      access.sessions.restore(attachments, at: now)
+      access.accounts.restore(attachments)
     }
   }
 
@@ -334,6 +336,7 @@ package final class KeywayServer: Sendable {
     parts.node.stop()
     // No request waits any more for what is still being computed.
     parts.readings.stop()
+    parts.passwords.stop()
     parts.hub.stop()
     store.close()
   }
@@ -436,6 +439,7 @@ private final class Housekeeper: Sendable {
     access.reloadKeys()
     access.revocations.refresh()
     access.sessions.sweep(now: Int64(access.present * 1_000))
+    parts.passwords.sweep()
     streams.sweepCutStreams()
     parts.node.endLeases(store, streams)
     streams.expire(streams.owners.takeInvalid(access.validity))

@@ -10,20 +10,22 @@ import Support
 /// Identifies requesters: verifies tokens, and the cookies that stand for them.
 package final class AccessControl: Sendable {
   private struct State {
-    var file: KeyFile
+    var file: KeyFile?
     var verifier: TokenVerifier
     var tokens: TokenCache
   }
 
   package let options: AccessOptions
   let sessions: Sessions
+  /// The accounts of the store, which count only if `access.accounts` is true.
+  package let accounts: Accounts
   package let revocations: Revocations
   private let admin: AdminRule
   private let nodes: AdminRule
   private let schema: Schema
   /// The requester of a request without a token.
   let stranger: Requester
-  /// Nil if there are no keys.
+  /// Nil if there are neither keys nor accounts.
   private let state: Locked<State>?
   private let logger: Logger
   /// The time in seconds since 1970.
@@ -38,7 +40,8 @@ package final class AccessControl: Sendable {
     self.options = options
     self.schema = schema
     self.revocations = revocations
-    let isOpen = options.keys == AccessOptions.none
+    let hasKeys = options.keys != AccessOptions.none
+    let isOpen = !hasKeys && !options.accounts
     let viewer = Viewer(claims: nil, in: schema, isPermittedWithoutRule: isOpen)
     let access = WriteAccess(claims: nil, viewer: viewer, in: schema)
     stranger = isOpen ? .anybody(schema.hasRules ? access : nil) : .nobody(access)
@@ -47,13 +50,18 @@ package final class AccessControl: Sendable {
     admin = try AdminRule(options.admin, of: "access.admin")
     nodes = try AdminRule(options.nodes, of: "access.nodes")
     sessions = Sessions(options.sessions, leeway: options.leewaySeconds)
-    guard options.keys != AccessOptions.none else {
+    accounts = Accounts(limit: options.accountBytes)
+    guard !isOpen else {
       state = nil
       return
     }
-    var file = KeyFile(path: options.keys)
-    let keys = try file.read()
-    if let warning = file.warning(of: keys) { logger.warning("\(warning)") }
+    if options.accounts, hasKeys, options.accountPrefix == AccessOptions.none {
+      throw AccessError(
+        "access.accountPrefix is not set: without it, an account and a token could have the same 'sub'")
+    }
+    var file = hasKeys ? KeyFile(path: options.keys) : nil
+    let keys = try file?.read() ?? KeySet.empty
+    if let warning = file?.warning(of: keys) { logger.warning("\(warning)") }
     // The cache of verified tokens grows with the maximum size of the sessions.
     state = Locked(
       State(
@@ -67,7 +75,7 @@ package final class AccessControl: Sendable {
       leeway: Double(options.leewaySeconds), longestLife: Double(options.tokenSeconds))
   }
 
-  /// True if there are keys, so that the identity of a requester matters.
+  /// True if there are keys or accounts, so that the identity of a requester matters.
   var isOn: Bool { state != nil }
 
   /// The time in seconds since 1970.
@@ -80,12 +88,42 @@ package final class AccessControl: Sendable {
     if let authorization = request.header(.authorization) {
       return try requester(ofHeader: authorization, state)
     }
-    guard let digest = cookie?.secret?.digest, let session = sessions.session(of: digest) else { return stranger }
-    let holder = try? holder(of: .session(digest), state) { verifier throws(TokenDefect) in
+    guard let secret = cookie?.secret, let holder = try? holder(of: secret, state) else { return stranger }
+    return .known(holder)
+  }
+
+  /// Returns the holder of a session, or nil if there is none with this secret. Throws the reason why its identity is
+  /// not valid now.
+  private func holder(of secret: SessionSecret, _ state: Locked<State>) throws(TokenDefect) -> KnownRequester? {
+    guard let session = sessions.session(of: secret.digest) else { return nil }
+    return try holder(of: .session(secret.digest), state) { verifier throws(TokenDefect) in
+      if let identity = session.accountIdentity { return identity }
       guard case .object(let claims)? = try? Value(json: session.claims) else { throw .malformed }
       return try verifier.restored(claims, key: session.key)
     }
-    return holder.map(Requester.known) ?? stranger
+  }
+
+  /// Returns the identity of an account that signs in now.
+  func identity(of account: Account) -> Identity {
+    let prefix = options.accountPrefix == AccessOptions.none ? "" : options.accountPrefix
+    let subject = prefix + account.name.text
+    var claims: JSONObject = ["sub": .string(subject)]
+    for (name, value) in account.claims.members { claims[name] = value }
+    return Identity(
+      claims: claims, subject: subject, expires: (now() + Double(options.sessionSeconds)).rounded(.down),
+      issued: now(), key: account.mark, isOfAccount: true)
+  }
+
+  /// Throws the reason why an identity, found before, is not valid now.
+  private func check(_ identity: Identity, _ verifier: TokenVerifier, now: Double) throws(TokenDefect) {
+    if identity.isOfAccount {
+      guard options.accounts, accounts.has(identity.key) else { throw .unknownSession }
+      guard now < identity.expires else { throw .expired }
+    } else {
+      try verifier.check(identity, now: now)
+    }
+    // Checked at each use, also of a credential that was verified before.
+    if revocations.refuses(identity) { throw .revoked }
   }
 
   /// Returns true if a field's value is 'Bearer' and the token of a node: of an identity that may follow this server.
@@ -96,9 +134,16 @@ package final class AccessControl: Sendable {
 
   private func requester(ofHeader authorization: String, _ state: Locked<State>) throws(Problem) -> Requester {
     do throws(TokenDefect) {
+      let token = BearerToken(authorization: authorization)
+      // The token of a sign-in is the secret of its session, which no JWT looks like. A session that a token began has
+      // none: its secret is valid only in the cookie.
+      if let secret = token.flatMap({ SessionSecret(text: $0.text) }) {
+        guard let holder = try holder(of: secret, state), holder.identity.isOfAccount else { throw .unknownSession }
+        return .known(holder)
+      }
       return .known(
         try holder(of: .header(authorization), state) { [now] verifier throws(TokenDefect) in
-          guard let token = BearerToken(authorization: authorization) else { throw .absent }
+          guard let token else { throw .absent }
           return try verifier.verify(token.text, now: now())
         })
     } catch .absent {
@@ -117,16 +162,14 @@ package final class AccessControl: Sendable {
     let (verifier, known) = state.withLock { ($0.verifier, $0.tokens[credential]) }
     // Verified outside of the lock, because checking a signature takes long.
     let identity = if let known { known.identity } else { try verify(verifier) }
-    try verifier.check(identity, now: now())
-    // Checked at each use, also of a credential that was verified before.
-    if revocations.refuses(identity) { throw .revoked }
+    try check(identity, verifier, now: now())
     if let known { return known }
     let viewer = admin.holds(of: identity.claims) ? nil : Viewer(claims: identity.claims, in: schema)
     let holder = KnownRequester(
       identity, viewer: viewer, isNode: nodes.holds(of: identity.claims), session: credential.session, in: schema)
     state.withLock { state in
       // Keys that were read meanwhile may not include the one that verified it.
-      if state.verifier.keys.has(identity.key) { state.tokens.remember(credential, holder) }
+      if identity.isOfAccount || state.verifier.keys.has(identity.key) { state.tokens.remember(credential, holder) }
     }
     return holder
   }
@@ -160,12 +203,13 @@ package final class AccessControl: Sendable {
   func reloadKeys(always: Bool = false) {
     guard let state else { return }
     let outcome = state.withLock { state -> Result<(count: Int, warning: String?), AccessError>? in
-      guard always || state.file.hasChanged else { return nil }
+      guard var file = state.file, always || file.hasChanged else { return nil }
+      defer { state.file = file }
       do throws(AccessError) {
-        let keys = try state.file.read()
+        let keys = try file.read()
         state.verifier = Self.verifier(keys, options)
         state.tokens.removeAll()
-        return .success((keys.count, state.file.warning(of: keys)))
+        return .success((keys.count, file.warning(of: keys)))
       } catch {
         return .failure(error)
       }
@@ -180,14 +224,15 @@ package final class AccessControl: Sendable {
   }
 
   /// A function that returns true if the stream of an owner may continue: the token has not expired and is not revoked,
-  /// its key still exists, and the session has not ended.
+  /// its key or account is still what it was, and the session has not ended.
   var validity: (StreamOwner) -> Bool {
     guard let verifier = state?.withLock({ $0.verifier }) else { return { _ in true } }
     let now = now()
-    return { [revocations, sessions] owner in
+    return { [self] owner in
       let identity = owner.identity
-      return (try? verifier.check(identity, now: now)) != nil && verifier.keys.has(identity.key)
-        && !revocations.refuses(identity) && owner.session.map { sessions.session(of: $0) != nil } ?? true
+      return (try? check(identity, verifier, now: now)) != nil
+        && (identity.isOfAccount || verifier.keys.has(identity.key))
+        && owner.session.map { sessions.session(of: $0) != nil } ?? true
     }
   }
 }

@@ -15,6 +15,16 @@ package struct AccessOptions: Sendable {
   package var leewaySeconds = 10
   /// The longest life of a token, in seconds; 0 for any. `access.tokenSeconds`.
   package var tokenSeconds = 3_153_600_000
+  /// True if the store keeps accounts, whose names and passwords sign in. `access.accounts`.
+  package var accounts = false
+  /// The text before the name of an account in `sub`; `none` for no text. `access.accountPrefix`.
+  package var accountPrefix = none
+  /// The maximum size of all accounts in bytes. `access.accountBytes`.
+  package var accountBytes = 64 << 20
+  /// The cost of hashing a password: not a setting, since what it protects is whatever people chose as passwords.
+  package var passwordCost = PasswordHash.Cost.standard
+  /// The number of seconds that a session of an account lasts. `access.sessionSeconds`.
+  package var sessionSeconds = 30 * 24 * 3_600
   /// The condition in CEL over `identity` for admins, who may do everything. `access.admin`.
   package var admin = #"type(identity.roles) == list && "keyway-admin" in identity.roles"#
   /// The condition in CEL over `identity` for nodes, which may follow this server, and do nothing else. `access.nodes`.
@@ -43,8 +53,8 @@ package struct AccessOptions: Sendable {
   /// The defaults.
   package init() {}
 
-  /// True if keys are set, or the server was explicitly opened to everybody.
-  package var isDecided: Bool { keys != Self.none || open }
+  /// True if keys or accounts are set, or the server was explicitly opened to everybody.
+  package var isDecided: Bool { keys != Self.none || accounts || open }
 
   /// Throws if a server on this host would let everybody do what is not meant for everybody, and the settings do not
   /// say that it should: anything, on a network; what the schema has rules for, anywhere. A socket is not on a network.
@@ -52,15 +62,15 @@ package struct AccessOptions: Sendable {
     guard !isDecided else { return }
     if schemaHasRules {
       throw AccessError(
-        "the schema has access rules, but no keys are set: clients cannot be identified. Set access.keys, or "
-          + "access.open to true if that is intended")
+        "the schema has access rules, but no keys are set: clients cannot be identified. Set access.keys or "
+          + "access.accounts, or access.open to true if that is intended")
     }
     guard SocketFile.path(ofHost: host) == nil, !HostNames.isLoopback(host.contains(":") ? "[\(host)]" : host) else {
       return
     }
     throw AccessError(
       "host is \(host), beyond the loopback, but no keys are set: anyone who can reach the port could read and write "
-        + "everything. Set access.keys, or access.open to true if that is intended")
+        + "everything. Set access.keys or access.accounts, or access.open to true if that is intended")
   }
 }
 

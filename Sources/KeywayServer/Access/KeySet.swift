@@ -50,6 +50,11 @@ package struct KeySet: Sendable {
     self.entries = entries
   }
 
+  /// A set without keys, under which no token is valid.
+  static let empty = KeySet(entries: [], holdsSecret: false)
+
+  private init(entries: [Entry], holdsSecret: Bool) { (self.entries, self.holdsSecret) = (entries, holdsSecret) }
+
   /// Returns true if a key of another set is also in this one, under the same name.
   package func has(_ key: KeyMark) -> Bool { entries.contains { $0.mark == key } }
 

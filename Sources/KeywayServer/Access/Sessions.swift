@@ -185,20 +185,32 @@ struct SessionRecord: Hashable, Sendable {
   let digest: SessionDigest
   /// The identity that it counts for.
   let owner: IdentityMark
-  /// The expiry of its token without any leeway, in milliseconds since 1970.
+  /// Its expiry, that of its token without any leeway, in milliseconds since 1970.
   let expires: Int64
-  /// The key that its token was verified with.
+  /// The time of the sign-in with a password, in milliseconds since 1970; nil if a token proved the identity.
+  let signedIn: Int64?
+  /// The key that its token was verified with, or the mark of its account.
   let key: KeyMark
-  /// The claims of its token, as JSON.
+  /// The claims of its identity, as JSON.
   let claims: [UInt8]
 
-  /// Creates a session that lasts as long as the token of an identity.
+  /// Creates a session that lasts as long as an identity.
   init(_ digest: SessionDigest, of identity: Identity) {
     self.digest = digest
     owner = IdentityMark(of: identity.subject)
     expires = Int64(max(0, min(identity.expires, 1e12)).rounded(.up)) * 1_000
+    signedIn = identity.isOfAccount ? identity.issued.map { Int64($0 * 1_000) } : nil
     key = identity.key
     claims = Array(Value.object(identity.claims).json.utf8)
+  }
+
+  /// The identity of an account that signed in; nil if a token proved the identity.
+  var accountIdentity: Identity? {
+    guard let signedIn, case .object(let claims)? = try? Value(json: claims), let subject = claims["sub"]?.asString
+    else { return nil }
+    return Identity(
+      claims: claims, subject: subject, expires: Double(expires) / 1_000, issued: Double(signedIn) / 1_000, key: key,
+      isOfAccount: true)
   }
 
   /// The approximate size in memory, in bytes.
@@ -209,8 +221,9 @@ struct SessionRecord: Hashable, Sendable {
 /// with the same commit, so that all nodes agree on which they are.
 ///
 /// The form is a byte that names it, the number of ended sessions in four bytes, the digest of each, and the session
-/// that begins, if one does: a byte for the kind of its identity, the digest, the owner, the expiry, the mark of the
-/// key, and the claims, which are the rest. The least significant byte of a number comes first.
+/// that begins, if one does: a byte for the kind of its identity, the digest, the owner, the expiry, the time of the
+/// sign-in if a password proved the identity, the mark of the key, and the claims, which are the rest. The least
+/// significant byte of a number comes first.
 struct SessionChange: Hashable, Sendable {
   /// The session that begins; nil if none does.
   let begun: SessionRecord?
@@ -220,8 +233,8 @@ struct SessionChange: Hashable, Sendable {
   /// The first byte of the form. 7 was the form of sessions that had ended before their tokens expired, whose cookies
   /// carried these tokens; `StoredResponse` and `PassedAttachment` have the other forms.
   private static let form: UInt8 = 8
-  /// The kind of an identity that a token proved.
-  private static let tokenKind: UInt8 = 1
+  /// The kinds of identities: those that a token proved, and those that a password proved.
+  private static let (tokenKind, accountKind): (UInt8, UInt8) = (1, 2)
 
   /// Creates a change that begins a session, ends some, or both.
   init(begun: SessionRecord? = nil, ended: [SessionDigest] = []) { (self.begun, self.ended) = (begun, ended) }
@@ -243,7 +256,9 @@ struct SessionChange: Hashable, Sendable {
       begun = nil
       return
     }
-    guard kind == Self.tokenKind, let record = SessionRecord(&rest) else { return nil }
+    guard kind == Self.tokenKind || kind == Self.accountKind,
+      let record = SessionRecord(&rest, isOfAccount: kind == Self.accountKind)
+    else { return nil }
     begun = record
   }
 
@@ -253,22 +268,25 @@ struct SessionChange: Hashable, Sendable {
     bytes.append(littleEndian: UInt32(ended.count))
     for digest in ended { bytes.append(contentsOf: digest.bytes) }
     guard let begun else { return bytes }
-    bytes.append(Self.tokenKind)
+    bytes.append(begun.signedIn == nil ? Self.tokenKind : Self.accountKind)
     bytes.append(contentsOf: begun.digest.bytes)
     begun.owner.append(to: &bytes)
     bytes.append(littleEndian: begun.expires)
+    if let signedIn = begun.signedIn { bytes.append(littleEndian: signedIn) }
     return bytes + begun.key.digest + begun.claims
   }
 }
 
 extension SessionRecord {
-  /// Reads the bytes after the kind of an identity that a token proved, or returns nil if they are cut off.
-  fileprivate init?(_ rest: inout ArraySlice<UInt8>) {
+  /// Reads the bytes after the kind of an identity, or returns nil if they are cut off.
+  fileprivate init?(_ rest: inout ArraySlice<UInt8>, isOfAccount: Bool) {
     guard let digest = rest.take(SessionDigest.byteCount).flatMap({ SessionDigest(bytes: $0) }),
       let owner = rest.take(IdentityMark.byteCount).flatMap({ IdentityMark(bytes: $0) }),
-      let expires = rest.takeInteger(Int64.self), let key = rest.take(KeyMark.byteCount)
+      let expires = rest.takeInteger(Int64.self)
     else { return nil }
-    (self.digest, self.owner, self.expires) = (digest, owner, expires)
+    let signedIn = isOfAccount ? rest.takeInteger(Int64.self) : nil
+    guard signedIn != nil || !isOfAccount, let key = rest.take(KeyMark.byteCount) else { return nil }
+    (self.digest, self.owner, self.expires, self.signedIn) = (digest, owner, expires, signedIn)
     (self.key, claims) = (KeyMark(digest: Array(key)), Array(rest))
   }
 }

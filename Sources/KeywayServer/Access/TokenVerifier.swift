@@ -108,7 +108,7 @@ package struct TokenVerifier: Sendable {
 /// The reason why a token is not valid. It reveals nothing of what the token holds.
 package enum TokenDefect: Error, Hashable, Sendable {
   case absent, malformed, unknownKey, forged, expired, early, withoutExpiry, expiryInMilliseconds, tooLong,
-    withoutSubject, subjectTooLong, otherIssuer, otherAudience, revoked
+    withoutSubject, subjectTooLong, otherIssuer, otherAudience, revoked, unknownSession
 
   /// The reason, as the predicate of a sentence.
   package var reason: String {
@@ -126,12 +126,13 @@ package enum TokenDefect: Error, Hashable, Sendable {
     case .subjectTooLong: "has a 'sub' of more than \(TokenVerifier.maximumSubjectBytes) bytes"
     case .otherIssuer: "is from another issuer"
     case .otherAudience: "is for another audience"
+    case .unknownSession: "is not that of a session, or the session has ended"
     case .revoked: "is revoked, or has no 'iat' although tokens of its 'sub' are revoked"
     }
   }
 }
 
-/// The identity of a requester: the claims of a verified token (RFC 7519 §4).
+/// The identity of a requester: the claims of a verified token (RFC 7519 §4), or of an account.
 package struct Identity: Sendable {
   /// All claims.
   package let claims: JSONObject
@@ -139,15 +140,20 @@ package struct Identity: Sendable {
   package let subject: String
   /// The expiry, in seconds since 1970, without any leeway.
   package let expires: Double
-  /// The time of issue, in seconds since 1970; nil if the token does not say.
+  /// The time of issue, in seconds since 1970, or that of the sign-in; nil if the token does not say.
   package let issued: Double?
-  /// The key that its token is signed with.
+  /// The key that its token is signed with; the mark of its account if it has one.
   package let key: KeyMark
+  /// True if a password proved it, and not a token.
+  let isOfAccount: Bool
 
   /// Creates an identity from its parts.
-  package init(claims: JSONObject, subject: String, expires: Double, issued: Double?, key: KeyMark) {
+  package init(
+    claims: JSONObject, subject: String, expires: Double, issued: Double?, key: KeyMark, isOfAccount: Bool = false
+  ) {
     (self.claims, self.subject) = (claims, subject)
     (self.expires, self.issued, self.key) = (expires, issued, key)
+    self.isOfAccount = isOfAccount
   }
 }
 

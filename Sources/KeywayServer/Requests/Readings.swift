@@ -134,14 +134,19 @@ package final class ReadingPool: Sendable {
   private let work: Work
   private let threads: Locked<[SystemThread]>
 
-  /// Starts the threads: `limits.threads`, or one for each core, and at least two. Starts fewer if the system has no
-  /// more.
-  package init(_ limits: RequestLimits) {
-    let count = limits.threads > 0 ? limits.threads : max(2, SystemThread.coreCount)
-    let work = Work(
-      FairQueue<ClientAddress, Job>(threads: count, limit: limits.waiting, limitPerClient: limits.waitingPerClient))
+  /// Starts the threads: `limits.threads`, or one for each core, and at least two.
+  package convenience init(_ limits: RequestLimits) {
+    self.init(
+      "keyway-read", threads: limits.threads > 0 ? limits.threads : max(2, SystemThread.coreCount),
+      waiting: limits.waiting, waitingPerClient: limits.waitingPerClient)
+  }
+
+  /// Starts threads of a name, fewer if the system has no more, for a queue of at most `waiting` jobs, of which one
+  /// client may have `waitingPerClient`.
+  init(_ name: String, threads count: Int, waiting: Int, waitingPerClient: Int) {
+    let work = Work(FairQueue<ClientAddress, Job>(threads: count, limit: waiting, limitPerClient: waitingPerClient))
     self.work = work
-    threads = Locked((0..<count).compactMap { _ in SystemThread("keyway-read") { work.run() } })
+    threads = Locked((0..<count).compactMap { _ in SystemThread(name) { work.run() } })
   }
 
   deinit { stop() }

@@ -11,7 +11,7 @@ package final class Route: Sendable {
   /// The variable parts of paths, named as in patterns.
   package enum Parameter: String, Sendable {
     case entity = "Entity"
-    case id, keyPath, stream, cell, code, sub, file
+    case id, keyPath, stream, cell, code, sub, name, file
   }
 
   /// The audience of a resource on a server with keys.

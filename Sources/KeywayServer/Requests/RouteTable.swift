@@ -17,7 +17,7 @@ struct RouteTable: Sendable {
     let (objects, keyPaths, transactions) = (handlers.objects, handlers.keyPaths, handlers.transactions)
     let (fetches, streams, cells, journal) = (handlers.fetches, handlers.streams, handlers.cells, handlers.journal)
     let (schema, operations, sessions) = (handlers.schema, handlers.operations, handlers.sessions)
-    let (revocations, files) = (handlers.revocations, handlers.files)
+    let (accounts, revocations, files) = (handlers.accounts, handlers.revocations, handlers.files)
     // Makes a retried `POST` with an `Idempotency-Key` apply once.
     let once = handlers.idempotency.once
     var routes: [Route] =
@@ -31,6 +31,10 @@ struct RouteTable: Sendable {
         Route("/v1/status", [.get: operations.status], isAlwaysServed: true, audience: .operators),
         Route("/v1/problems/{code}", [.get: operations.problem], isAlwaysServed: true),
         Route("/v1/session", [.get: sessions.get, .post: sessions.begin, .delete: sessions.end], isAlwaysServed: true),
+        Route("/v1/access/accounts", [.get: accounts.list], audience: .admins),
+        Route(
+          "/v1/access/accounts/{name}", [.get: accounts.get, .put: accounts.put, .delete: accounts.delete],
+          audience: .admins, isForwarded: true),
         Route("/v1/access/revocations", [.get: revocations.list], audience: .admins),
         Route(
           "/v1/access/revocations/{sub}",
@@ -113,6 +117,7 @@ struct Handlers: Sendable {
   let metrics: MetricsHandler
   let idempotency: IdempotentHandlers
   let sessions: SessionHandlers
+  let accounts: AccountHandlers
   let revocations: RevocationHandlers
   let files: FileHandlers
 
@@ -144,7 +149,9 @@ struct Handlers: Sendable {
       store: store, streams: registry, hub: parts.hub, idempotency: parts.idempotency, ledger: parts.ledger,
       registry: parts.metrics)
     self.idempotency = idempotency
-    sessions = SessionHandlers(access: parts.access, store: store, node: parts.node, readiness: parts.readiness)
+    sessions = SessionHandlers(
+      access: parts.access, passwords: parts.passwords, store: store, node: parts.node, readiness: parts.readiness)
+    accounts = AccountHandlers(access: parts.access, passwords: parts.passwords, store: store, readings: readings)
     revocations = RevocationHandlers(revocations: parts.access.revocations, readings: readings)
     files = parts.files
   }
@@ -160,6 +167,7 @@ package struct ServerParts: Sendable {
   let pages: PageStore
   let idempotency: IdempotencyStore
   package let access: AccessControl
+  let passwords: Passwords
   package let files: FileHandlers
   let metrics: PrometheusRegistry
   let limits: RequestLimits

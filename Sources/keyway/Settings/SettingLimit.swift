@@ -40,6 +40,8 @@ extension SettingLimit {
       503 `overloaded`; the session does not begin. Tokens and sessions that were verified are remembered with a \
       sixteenth of it beside; the oldest are verified again when they come
       """),
+    SettingLimit("access.accountBytes", of: .server, "503 `overloaded`, and the account is not made or changed"),
+    SettingLimit("access.sessionSeconds", of: .token, "the session ends: 401 `unauthenticated`"),
     SettingLimit("access.sessionsPerIdentity", of: .client, "the oldest session of the same identity ends"),
     SettingLimit(
       "access.requestsPerSecond", of: .client,

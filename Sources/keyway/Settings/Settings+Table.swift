@@ -12,7 +12,8 @@ import Store
 extension Settings {
   /// The settings that most servers set. The defaults of the others follow from the machine, or suit as they are.
   static let first = [
-    "host", "port", "names", "schema", "store", "durability", "public", "access.keys", "access.origins", "log.access",
+    "host", "port", "names", "schema", "store", "durability", "public", "access.keys", "access.accounts",
+    "access.origins", "log.access",
   ]
 
   /// All settings in the order of the file. Settings of one group are adjacent.
@@ -23,6 +24,14 @@ extension Settings {
     .text("access.keys", \.api.access.keys, "the file of keys that verify tokens, a JWK Set, or none"),
     .text("access.issuer", \.api.access.issuer, "the required iss of tokens, or none"),
     .text("access.audience", \.api.access.audience, "the audience that aud of tokens must have, or none"),
+    .flag("access.accounts", \.api.access.accounts, "whether the store keeps accounts that sign in with a password"),
+    .text(
+      "access.accountPrefix", \.api.access.accountPrefix,
+      "the text before the name of an account in sub, required beside access.keys; none = no text"),
+    .number(
+      "access.accountBytes", \.api.access.accountBytes, 1 << 16...1 << 40, "maximum bytes of accounts in the store"),
+    .number(
+      "access.sessionSeconds", \.api.access.sessionSeconds, 60...315_360_000, "seconds that a sign-in lasts"),
     .number("access.leewaySeconds", \.api.access.leewaySeconds, 0...3600, "seconds by which clocks may differ"),
     .number(
       "access.tokenSeconds", \.api.access.tokenSeconds, 0...10_000_000_000,

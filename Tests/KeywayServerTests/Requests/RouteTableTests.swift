@@ -21,6 +21,7 @@ struct RouteTableTests {
     ("/v1/entities", "GET, HEAD, OPTIONS"),
     ("/v1/entities/Account", "GET, HEAD, OPTIONS"),
     ("/v1/openapi.json", "GET, HEAD, OPTIONS"),
+    ("/v1/access/accounts", "GET, HEAD, OPTIONS"), ("/v1/access/accounts/ann", "GET, HEAD, PUT, DELETE, OPTIONS"),
     ("/v1/access/revocations", "GET, HEAD, OPTIONS"),
     ("/v1/nodes", "GET, HEAD, OPTIONS"),
     ("/v1/nodes/snapshot", "GET, HEAD, OPTIONS"),

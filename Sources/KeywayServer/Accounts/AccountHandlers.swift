@@ -1,0 +1,129 @@
+import HTTPServer
+import HTTPTypes
+import KeyValueModel
+import Store
+
+/// `/v1/access/accounts`: the accounts of the store, for admins. No response has a password, or what is kept of one.
+struct AccountHandlers: Sendable {
+  let access: AccessControl
+  let passwords: Passwords
+  let store: Store
+  let readings: Readings
+
+  /// `GET` of all: `{"accounts":[{"name":…,"claims":{…}}]}`, by name.
+  func list(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    try context.checkParameters()
+    try checkEnabled()
+    return try readings.response(to: request, isLong: access.accounts.count > 1_000) {
+      [accounts = access.accounts] budget throws(Problem) in
+      let entries = accounts.all().map { Value.object(Self.members(of: $0)) }
+      return try Response.json(["accounts": .array(entries)], within: budget)
+    }
+  }
+
+  /// `GET` of one.
+  func get(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    .response(Response.json(Self.members(of: try account(context))))
+  }
+
+  /// `PUT`: creates an account, or changes the password, the claims or both of one; what the body leaves out stays.
+  func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let name = try name(context)
+    let (password, claims) = try Self.change(try Body.object(of: request))
+    let former = access.accounts.account(named: name)
+    // It keeps the name under which it was created.
+    let kept = former?.name ?? name
+    guard let password else {
+      guard let former else {
+        throw Problem(.invalidValue, "the account does not exist yet: it needs a password of a string")
+      }
+      let account = Account(kept, password: former.password, claims: claims ?? former.claims)
+      return .deferred { [self, client = request.client] completion in
+        set(account, isNew: false, for: client, completion)
+      }
+    }
+    let (address, client) = (request.address, request.client)
+    return .deferred { [self] completion in
+      passwords.hash(password, for: address, completion) { hash in
+        let account = Account(kept, password: hash, claims: claims ?? former?.claims ?? [:])
+        set(account, isNew: former == nil, for: client, completion)
+      }
+    }
+  }
+
+  /// `DELETE`: removes one; its sessions end.
+  func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
+    let name = try account(context).name
+    return .deferred { [self, client = request.client] completion in
+      commit(.remove(name), for: client, completion, Response(status: .noContent))
+    }
+  }
+
+  private func set(_ account: Account, isNew: Bool, for client: ClientAddress, _ completion: Completion) {
+    do throws(Problem) { try access.accounts.checkRoom(for: account) } catch {
+      return completion.respond(error.response)
+    }
+    var response = Response.json(Self.members(of: account))
+    if isNew { response.status = .created }
+    commit(.set(account), for: client, completion, response)
+  }
+
+  private func commit(_ change: AccountChange, for client: ClientAddress, _ completion: Completion, _ done: Response) {
+    let accounts = access.accounts
+    let write = accounts.write(change)
+    store.commit(
+      for: client, completion, attachment: { accounts.prepare(write, at: $0) },
+      conclude: { accounts.conclude(write, isDone: $0) }, done
+    ) { code, reason in Problem(code, "the account has not changed: \(reason)") }
+  }
+
+  // MARK: Reading requests
+
+  private func checkEnabled() throws(Problem) {
+    guard access.options.accounts else {
+      throw Problem(.notFound, "this server keeps no accounts (access.accounts)")
+    }
+  }
+
+  private func name(_ context: RequestContext) throws(Problem) -> AccountName {
+    try context.checkParameters()
+    try checkEnabled()
+    guard let name = AccountName(context[.name]) else {
+      throw Problem(.invalidValue, "'\(context[.name])' \(AccountName.rule)")
+    }
+    return name
+  }
+
+  private func account(_ context: RequestContext) throws(Problem) -> Account {
+    let name = try name(context)
+    guard let account = access.accounts.account(named: name) else {
+      throw Problem(.notFound, "the account '\(name)' does not exist")
+    }
+    return account
+  }
+
+  /// Returns the password and the claims of a body, each nil if the body does not have it.
+  private static func change(_ body: JSONObject) throws(Problem) -> (password: String?, claims: JSONObject?) {
+    for (member, _) in body.members where member != "password" && member != "claims" {
+      throw Problem(.invalidValue, "an account has no member '\(member)'; its members are password and claims")
+    }
+    var password: String?
+    if let given = body["password"] {
+      guard case .string(let text) = given else { throw Problem(.invalidValue, "password must be a string") }
+      guard PasswordHash.isLongEnough(text) else {
+        throw Problem(.invalidValue, "the password has fewer than \(PasswordHash.leastCharacters) characters")
+      }
+      password = text
+    }
+    guard let given = body["claims"] else { return (password, nil) }
+    guard case .object(let claims) = given else { throw Problem(.invalidValue, "claims must be an object") }
+    for claim in Account.reservedClaims where claims[claim] != nil {
+      throw Problem(.invalidValue, "claims cannot set '\(claim)', which the server sets")
+    }
+    return (password, claims)
+  }
+
+  private static func members(of account: Account) -> JSONObject {
+    ["name": .string(account.name.text), "claims": .object(account.claims)]
+  }
+}

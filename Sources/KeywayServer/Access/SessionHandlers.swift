@@ -195,9 +195,12 @@ struct SessionHandlers: Sendable {
     orRefusing refusal: @escaping @Sendable (_ code: ProblemCode, _ reason: String) -> Problem
   ) {
     let sessions = access.sessions
-    store.commit(
-      for: client, completion, attachment: { sessions.prepare(write, at: $0).bytes },
-      conclude: { sessions.conclude(write, isDone: $0) }, done, orRefusing: refusal)
+    store.commit(for: client, completion, attachment: { sessions.prepare(write, at: $0).bytes }) { isDone in
+      sessions.conclude(write, isDone: isDone)
+      return done
+    } orRefusing: {
+      refusal($0, $1)
+    }
   }
 
   /// Returns a response of the leader, transformed by `body` into the response of this node.
@@ -217,23 +220,22 @@ struct SessionHandlers: Sendable {
 }
 
 extension Store {
-  /// Commits an attachment without operations, and responds with `done` once it is durable. `conclude` is called
-  /// before, with true if the commit is durable.
+  /// Commits an attachment without operations. Calls `conclude` once, with true if the commit is durable; then the
+  /// response that it returns is sent.
   func commit(
     for client: ClientAddress, _ completion: Completion, attachment: @escaping @Sendable (Revision) -> [UInt8],
-    conclude: @escaping @Sendable (Bool) -> Void, _ done: Response,
+    conclude: @escaping @Sendable (_ isDone: Bool) -> Response,
     orRefusing refusal: @escaping @Sendable (_ code: ProblemCode, _ reason: String) -> Problem
   ) {
     let isAccepted = submit(
       Transaction([]), of: client.hashValue, attachment: { attachment($0.revision) }
     ) { [self] outcome, _, failure in
       guard failure == nil, case .success(let commit) = outcome else {
-        conclude(false)
+        _ = conclude(false)
         return completion.respond(
           refusal(.storeUnavailable, failure.map(\.reason) ?? "the commit was refused").response)
       }
-      conclude(true)
-      var response = done
+      var response = conclude(true)
       response.fields[.keywayCursor] = cursor(commit.revision).description
       completion.respond(response)
     }

@@ -31,22 +31,23 @@ struct AccountHandlers: Sendable {
     let name = try name(context)
     let (password, claims) = try Self.change(try Body.object(of: request))
     let former = access.accounts.account(named: name)
-    // It keeps the name under which it was created.
-    let kept = former?.name ?? name
     guard let password else {
       guard let former else {
-        throw Problem(.invalidValue, "the account does not exist yet: it needs a password of a string")
+        throw Problem(.invalidValue, "the account does not exist yet: it needs a password")
       }
-      let account = Account(kept, password: former.password, claims: claims ?? former.claims)
+      try access.accounts.checkRoom(for: Account(name, password: former.password, claims: claims ?? former.claims))
       return .deferred { [self, client = request.client] completion in
-        set(account, isNew: false, for: client, completion)
+        commit(.set(password: nil, claims: claims), of: name, for: client, completion)
       }
     }
     let (address, client) = (request.address, request.client)
     return .deferred { [self] completion in
       passwords.hash(password, for: address, completion) { hash in
-        let account = Account(kept, password: hash, claims: claims ?? former?.claims ?? [:])
-        set(account, isNew: former == nil, for: client, completion)
+        let account = Account(name, password: hash, claims: claims ?? former?.claims ?? [:])
+        do throws(Problem) { try access.accounts.checkRoom(for: account) } catch {
+          return completion.respond(error.response)
+        }
+        commit(.set(password: hash, claims: claims), of: name, for: client, completion)
       }
     }
   }
@@ -55,26 +56,27 @@ struct AccountHandlers: Sendable {
   func delete(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let name = try account(context).name
     return .deferred { [self, client = request.client] completion in
-      commit(.remove(name), for: client, completion, Response(status: .noContent))
+      commit(.remove, of: name, for: client, completion)
     }
   }
 
-  private func set(_ account: Account, isNew: Bool, for client: ClientAddress, _ completion: Completion) {
-    do throws(Problem) { try access.accounts.checkRoom(for: account) } catch {
-      return completion.respond(error.response)
-    }
-    var response = Response.json(Self.members(of: account))
-    if isNew { response.status = .created }
-    commit(.set(account), for: client, completion, response)
-  }
-
-  private func commit(_ change: AccountChange, for client: ClientAddress, _ completion: Completion, _ done: Response) {
+  /// Commits a change, and responds with the account that it leaves.
+  private func commit(
+    _ change: Accounts.Write.Change, of name: AccountName, for client: ClientAddress, _ completion: Completion
+  ) {
     let accounts = access.accounts
-    let write = accounts.write(change)
-    store.commit(
-      for: client, completion, attachment: { accounts.prepare(write, at: $0) },
-      conclude: { accounts.conclude(write, isDone: $0) }, done
-    ) { code, reason in Problem(code, "the account has not changed: \(reason)") }
+    let write = accounts.write(change, of: name)
+    store.commit(for: client, completion, attachment: { accounts.prepare(write, at: $0) }) { isDone in
+      let (former, present) = accounts.conclude(write, isDone: isDone)
+      if case .remove = change { return Response(status: .noContent) }
+      // Another request has removed it meanwhile.
+      guard let present else { return Self.unknown(name).response }
+      var response = Response.json(Self.members(of: present))
+      if former == nil { response.status = .created }
+      return response
+    } orRefusing: { code, reason in
+      Problem(code, "the account has not changed: \(reason)")
+    }
   }
 
   // MARK: Reading requests
@@ -96,10 +98,12 @@ struct AccountHandlers: Sendable {
 
   private func account(_ context: RequestContext) throws(Problem) -> Account {
     let name = try name(context)
-    guard let account = access.accounts.account(named: name) else {
-      throw Problem(.notFound, "the account '\(name)' does not exist")
-    }
+    guard let account = access.accounts.account(named: name) else { throw Self.unknown(name) }
     return account
+  }
+
+  private static func unknown(_ name: AccountName) -> Problem {
+    Problem(.notFound, "the account '\(name)' does not exist")
   }
 
   /// Returns the password and the claims of a body, each nil if the body does not have it.

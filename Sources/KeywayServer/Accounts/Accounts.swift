@@ -6,10 +6,27 @@ import Support
 ///
 /// `contents` is the only mutable state; its lock is held only for a lookup or a change.
 package final class Accounts: Sendable {
-  /// A change on its way to a commit.
+  /// A request for a change, on its way to a commit.
   struct Write: Sendable {
-    let change: AccountChange
+    /// The change that is wanted. What a setting leaves out stays as the commit finds it.
+    enum Change: Sendable {
+      case set(password: PasswordHash?, claims: JSONObject?)
+      case remove
+    }
+
+    let name: AccountName
+    let change: Change
     fileprivate let number: Int
+
+    /// Returns what the commit does to an account; nil stands for none. Without a password there is nothing to set.
+    fileprivate func applied(to former: Account?) -> AccountChange {
+      guard case .set(let password, let claims) = change, let password = password ?? former?.password else {
+        return .remove(name)
+      }
+      // It keeps the name under which it was created.
+      return .set(
+        Account(former?.name ?? name, password: password, claims: claims ?? former?.claims ?? [:]))
+    }
   }
 
   private struct Entry {
@@ -27,6 +44,14 @@ package final class Accounts: Sendable {
     /// Changes that the writer is committing, by their numbers.
     var pending: [Int: (change: AccountChange, revision: Revision)] = [:]
     var lastNumber = 0
+
+    /// Returns the account of a name as the last change on its way before a revision leaves it.
+    func latest(_ name: AccountName, before revision: Revision) -> Account? {
+      let changes = pending.values.filter { $0.change.name == name && $0.revision < revision }
+      guard let last = changes.max(by: { $0.revision < $1.revision }) else { return entries[name]?.account }
+      if case .set(let account) = last.change { return account }
+      return nil
+    }
 
     mutating func apply(_ change: AccountChange, at revision: Revision) {
       if let former = entries.removeValue(forKey: change.name)?.account {
@@ -74,26 +99,34 @@ package final class Accounts: Sendable {
   // MARK: Commits
 
   /// Returns the write of a change, to be prepared and concluded.
-  func write(_ change: AccountChange) -> Write {
+  func write(_ change: Write.Change, of name: AccountName) -> Write {
     contents.withLock { contents in
       contents.lastNumber += 1
-      return Write(change: change, number: contents.lastNumber)
+      return Write(name: name, change: change, number: contents.lastNumber)
     }
   }
 
   /// Returns the attachment of the commit of a write, which has a revision now. Called on the writer. The commit may
   /// still fail, and may be prepared again with another revision.
   func prepare(_ write: Write, at revision: Revision) -> [UInt8] {
-    contents.withLock { $0.pending[write.number] = (write.change, revision) }
-    return write.change.bytes
+    contents.withLock { contents in
+      let change = write.applied(to: contents.latest(write.name, before: revision))
+      contents.pending[write.number] = (change, revision)
+      return change.bytes
+    }
   }
 
   /// Concludes a write, whether or not it was prepared: its commit is durable, or has failed. Writes are concluded in
-  /// the order of their commits.
-  func conclude(_ write: Write, isDone: Bool) {
+  /// the order of their commits. Returns the account before and after it.
+  @discardableResult
+  func conclude(_ write: Write, isDone: Bool) -> (former: Account?, present: Account?) {
     contents.withLock { contents in
-      guard let (change, revision) = contents.pending.removeValue(forKey: write.number), isDone else { return }
+      let former = contents.entries[write.name]?.account
+      guard let (change, revision) = contents.pending.removeValue(forKey: write.number), isDone else {
+        return (former, former)
+      }
       contents.apply(change, at: revision)
+      return (former, contents.entries[write.name]?.account)
     }
   }
 

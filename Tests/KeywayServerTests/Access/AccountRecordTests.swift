@@ -88,15 +88,16 @@ import Testing
     func names(upTo revision: Revision) -> [AccountChange?] {
       accounts.kept(upTo: revision, milliseconds: 0).map { AccountChange($0.bytes) }
     }
-    let (first, second) = (try Self.account("ann"), try Self.account("Ann", "battery staple"))
-    let one = accounts.write(.set(first))
+    let (first, second) = (try Self.account("ann"), try Self.account("ann", "battery staple"))
+    let one = accounts.write(.set(password: first.password, claims: nil), of: first.name)
     _ = accounts.prepare(one, at: 5)
     #expect(accounts.account(named: first.name) == nil && names(upTo: 4).isEmpty)
     #expect(names(upTo: 5) == [.set(first)])
     accounts.conclude(one, isDone: true)
     #expect(accounts.account(named: second.name) == first && accounts.has(first.mark))
     // Two changes on their way: each is what the state of its revision has.
-    let (two, three) = (accounts.write(.set(second)), accounts.write(.remove(first.name)))
+    let two = accounts.write(.set(password: second.password, claims: nil), of: first.name)
+    let three = accounts.write(.remove, of: first.name)
     _ = accounts.prepare(two, at: 6)
     _ = accounts.prepare(three, at: 7)
     #expect(names(upTo: 5) == [.set(first)] && names(upTo: 6) == [.set(second)] && names(upTo: 7).isEmpty)
@@ -109,6 +110,28 @@ import Testing
     #expect(other.all() == [second] && other.has(second.mark))
   }
 
+  @Test("Changes on their way at the same time each keep what the other changes; a removal leaves nothing to change")
+  func merging() throws {
+    let accounts = Accounts(limit: 1 << 20)
+    let (old, new) = (try Self.account("Ann", "correct horse", ["a": .integer(1)]), try Self.account("ann", "battery"))
+    func write(_ change: Accounts.Write.Change) -> Accounts.Write { accounts.write(change, of: new.name) }
+    let making = write(.set(password: old.password, claims: old.claims))
+    _ = accounts.prepare(making, at: 1)
+    accounts.conclude(making, isDone: true)
+    let password = write(.set(password: new.password, claims: nil))
+    let claims = write(.set(password: nil, claims: ["b": .integer(2)]))
+    for (revision, write) in [(2, password), (3, claims)] { _ = accounts.prepare(write, at: Revision(revision)) }
+    // Prepared again, as behind another node's commit.
+    for (revision, write) in [(3, password), (4, claims)] { _ = accounts.prepare(write, at: Revision(revision)) }
+    accounts.conclude(password, isDone: true)
+    let both = accounts.conclude(claims, isDone: true).present
+    #expect(both?.password == new.password && both?.claims == ["b": .integer(2)])
+    let (removal, late) = (write(.remove), write(.set(password: nil, claims: [:])))
+    for (revision, write) in [(5, removal), (6, late)] { _ = accounts.prepare(write, at: Revision(revision)) }
+    accounts.conclude(removal, isDone: true)
+    #expect(accounts.conclude(late, isDone: true) == (nil, nil) && accounts.count == 0)
+  }
+
   @Test("Accounts over all bytes are refused, unless they are a change that takes no more")
   func room() throws {
     let accounts = Accounts(limit: 1_000)
@@ -116,7 +139,7 @@ import Testing
     for (place, name) in ["a", "b"].enumerated() {
       let account = try Self.account(name)
       #expect(hasRoom(account))
-      let write = accounts.write(.set(account))
+      let write = accounts.write(.set(password: account.password, claims: nil), of: account.name)
       _ = accounts.prepare(write, at: Revision(1 + place))
       accounts.conclude(write, isDone: true)
     }

@@ -24,15 +24,15 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /keyway
 COPY --from=outline /outline .
-RUN swift build -c release --product keyway
+RUN swift build -c release --static-swift-stdlib --product keyway
 
 # The targets of the tests stay empty: neither a change of them nor their result is part of the program.
 FROM dependencies AS program
 RUN rm -r Sources
 COPY Config/example Config/example
 COPY Sources Sources
-RUN swift build -c release --product keyway \
-  && install -D --strip "$(swift build -c release --show-bin-path)/keyway" /out/keyway
+RUN swift build -c release --static-swift-stdlib --product keyway \
+  && install -D --strip "$(swift build -c release --static-swift-stdlib --show-bin-path)/keyway" /out/keyway
 
 FROM dependencies AS tests
 RUN apt-get update \

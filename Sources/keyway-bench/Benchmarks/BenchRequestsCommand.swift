@@ -12,8 +12,8 @@ struct BenchRequestsCommand: ParsableCommand {
     abstract: "Counts the processor instructions and the system calls of a GET and of a durable PUT.",
     discussion: """
       Starts a server under valgrind, whose tool callgrind counts the instructions outside of the kernel, and then one
-      whose system calls strace counts. Both must be installed. The server must be a release build: callgrind cannot run
-      the other, which is not linked with Swift's library statically.
+      whose system calls strace counts. Both must be installed, and the server must be linked statically with Swift's
+      library (swift build -c release --static-swift-stdlib), since callgrind cannot run the other.
 
       Each load is run twice, the second time with twice as many requests, so that the difference has no part of what
       the server does anyway. The C library is told to clear memory with ordinary instructions: of the repeated one that

@@ -1,9 +1,20 @@
 package import Crypto
+public import Glibc
 
 extension Array<UInt8> {
   /// Appends a number as its bytes, the least significant first.
   @inlinable package mutating func append(littleEndian number: some FixedWidthInteger) {
     Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Returns the offset of the first byte with a value from `start` on; nil if there is none. Compares several bytes at
+  /// once, which `firstIndex` does not do.
+  @inlinable package func offset(of byte: UInt8, from start: Int = 0) -> Int? {
+    guard let baseAddress, start < count else { return nil }
+    let found = memchr(baseAddress + start, Int32(byte), count - start)
+    return found.map { UnsafeRawPointer($0) - baseAddress }
   }
 }
 

@@ -1,4 +1,4 @@
-import Glibc
+import Support
 
 /// Parses the head of one request strictly (RFC 9112 §2 to §6), line by line as its bytes arrive.
 ///
@@ -257,13 +257,10 @@ struct LineReader {
 
   /// Returns the next line of `bytes`.
   mutating func next(in bytes: UnsafeMutableRawBufferPointer) -> Next {
-    guard searchStart < bytes.count, let base = bytes.baseAddress,
-      let found = memchr(base + searchStart, Int32(UInt8.lineFeed), bytes.count - searchStart)
-    else {
+    guard let end = UnsafeRawBufferPointer(bytes).offset(of: .lineFeed, from: searchStart) else {
       searchStart = bytes.count
       return .nothing
     }
-    let end = UnsafeRawPointer(found) - UnsafeRawPointer(base)
     guard end > position, bytes[end - 1] == .carriageReturn else { return .malformed }
     defer {
       position = end + 1

@@ -1,5 +1,5 @@
-import Glibc
 package import HTTPTypes
+import Support
 
 /// The fields of a response (RFC 9110 §6.3), as the bytes of their lines.
 ///
@@ -67,7 +67,8 @@ package struct FieldSection: Hashable, Sendable, ExpressibleByDictionaryLiteral 
 
   // MARK: Searching
 
-  /// Returns true if there is a field of a name. The search begins with the last field.
+  /// Returns true if there is a field of a name. The search begins with the last field: the server asks each response
+  /// for one that it appends near the end.
   package func contains(_ name: HTTPField.Name) -> Bool {
     var name = name.canonicalName
     return name.withUTF8 { name in
@@ -142,10 +143,9 @@ package struct FieldSection: Hashable, Sendable, ExpressibleByDictionaryLiteral 
     var name = name.canonicalName
     return name.withUTF8 { name in
       bytes.withUnsafeBytes { bytes in
-        guard let base = bytes.baseAddress else { return nil }
         var start = position
-        while start < bytes.count, let mark = memchr(base + start, Int32(Self.mark), bytes.count - start) {
-          let (colon, end) = (start + name.count, UnsafeRawPointer(mark) - base)
+        while let end = bytes.offset(of: Self.mark, from: start) {
+          let colon = start + name.count
           if Self.isField(name, at: start, in: bytes) { return Line(name: start..<colon, value: colon + 2..<end) }
           start = end + 2
         }

@@ -1,4 +1,3 @@
-import Glibc
 import Support
 
 /// A parsed request target: path segments and query parameters, percent-decoded (RFC 3986 §2.1).
@@ -43,23 +42,24 @@ package struct Target: Sendable {
 
   private static func parts(of text: String) throws(Problem) -> (segments: [String], query: Substring?) {
     var text = authorityAndRest(of: text)?.rest ?? text[...]
-    let (decoded, pathCount) = text.withUTF8 { bytes in
+    let (decoded, pathCount) = text.withUTF8 { text in
+      let bytes = UnsafeRawBufferPointer(text)
       let count = bytes.offset(of: UInt8(ascii: "?")) ?? bytes.count
-      let path = UnsafeBufferPointer(rebasing: bytes[..<count])
+      let path = UnsafeRawBufferPointer(rebasing: bytes[..<count])
       return (Result { () throws(Problem) in try segments(of: path) }, count)
     }
     guard pathCount < text.utf8.count else { return (try decoded.get(), nil) }
     return (try decoded.get(), text[text.utf8.index(text.startIndex, offsetBy: pathCount + 1)...])
   }
 
-  private static func segments(of path: UnsafeBufferPointer<UInt8>) throws(Problem) -> [String] {
+  private static func segments(of path: UnsafeRawBufferPointer) throws(Problem) -> [String] {
     var segments: [String] = []
     segments.reserveCapacity(5)
     let isEscaped = path.offset(of: UInt8(ascii: "%")) != nil
     var start = min(1, path.count)
     while true {
       let end = path.offset(of: UInt8(ascii: "/"), from: start) ?? path.count
-      let segment = UnsafeBufferPointer(rebasing: path[start..<end])
+      let segment = UnsafeRawBufferPointer(rebasing: path[start..<end])
       segments.append(isEscaped ? try decoded(segment) : String(decoding: segment, as: UTF8.self))
       if end == path.count { return segments }
       start = end + 1
@@ -155,16 +155,6 @@ package struct Target: Sendable {
   /// Returns the comma-separated items of a parameter, or nil without it.
   package func list(_ name: String) -> [String]? {
     self[name].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }
-  }
-}
-
-extension UnsafeBufferPointer<UInt8> {
-  /// Returns the offset of the first byte with a value from `start` on; nil if there is none. Compares several bytes at
-  /// once, which `firstIndex` does not do.
-  fileprivate func offset(of byte: UInt8, from start: Int = 0) -> Int? {
-    guard let baseAddress, start < count else { return nil }
-    let found = memchr(baseAddress + start, Int32(byte), count - start)
-    return found.map { UnsafeRawPointer($0) - UnsafeRawPointer(baseAddress) }
   }
 }
 

@@ -1,5 +1,4 @@
 import Crypto
-import Glibc
 package import KeyValueModel
 import Support
 
@@ -61,12 +60,7 @@ package struct JournalRecord: Hashable, Sendable {
   }
 
   private var textLength: Int {
-    body.withUnsafeBytes { bytes in
-      guard let start = bytes.baseAddress, let found = memchr(start, Int32(UInt8(ascii: "\n")), bytes.count) else {
-        return bytes.count
-      }
-      return UnsafeRawPointer(found) - start
-    }
+    body.withUnsafeBytes { $0.offset(of: UInt8(ascii: "\n")) ?? $0.count }
   }
 
   // MARK: Carrying out

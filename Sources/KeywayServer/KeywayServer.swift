@@ -233,10 +233,12 @@ package final class KeywayServer: Sendable {
       table, placement: placement, store: store, registry: parts.streams.registry, readiness: parts.readiness,
       hosts: try HostNames(host: configuration.host, others: configuration.names, port: configuration.port),
       origins: origins, admission: admission, rates: rates, conditions: conditions, logger: logger)
-    let (readings, resumptions, queries) = (parts.readings, parts.resumptions, parts.queryOpenings)
+    let (readings, passwords) = (parts.readings, parts.passwords)
+    let (resumptions, queries) = (parts.resumptions, parts.queryOpenings)
     parts.metrics.collect { [counts = router.counts] registry in
       for count in counts { count.export(to: registry) }
       readings.export(to: registry)
+      passwords.export(to: registry)
       node.export(store, to: registry)
       registry.set(.openingStreams, ["queue": "resumptions"], to: resumptions.count)
       registry.set(.openingStreams, ["queue": "queries"], to: queries.count)

@@ -59,7 +59,8 @@ final class RequestRouter: RequestHandler, Sendable {
       method: request.method, address: request.address, counts: route?.counts ?? otherCounts,
       isNegotiated: route?.isNegotiated(request.method) ?? false,
       origin: origins.isEmpty ? nil : request.header(.origin),
-      owner: StreamOwner(requester), isUnknown: requester.isUnknown, revision: revision, watch: watch)
+      owner: StreamOwner(requester), isUnknown: requester.isUnknown && route?.audience != .everybody,
+      revision: revision, watch: watch)
     return counted(response, answer)
   }
 
@@ -75,7 +76,7 @@ final class RequestRouter: RequestHandler, Sendable {
     let origin: String?
     /// The owner of a stream, if the response becomes one.
     let owner: StreamOwner?
-    /// True for an anonymous request while tokens are enabled.
+    /// True for an anonymous request, while tokens are enabled, for a resource that is not everybody's.
     let isUnknown: Bool
     /// The revision of the store when the request began; nil if another node reports its own.
     let revision: Revision?

@@ -18,7 +18,7 @@ package final class AccessControl: Sendable {
   package let options: AccessOptions
   let sessions: Sessions
   /// The accounts of the store, which count only if `access.accounts` is true.
-  package let accounts: Accounts
+  let accounts: Accounts
   package let revocations: Revocations
   private let admin: AdminRule
   private let nodes: AdminRule
@@ -134,16 +134,17 @@ package final class AccessControl: Sendable {
 
   private func requester(ofHeader authorization: String, _ state: Locked<State>) throws(Problem) -> Requester {
     do throws(TokenDefect) {
-      let token = BearerToken(authorization: authorization)
-      // The token of a sign-in is the secret of its session, which no JWT looks like. A session that a token began has
-      // none: its secret is valid only in the cookie.
-      if let secret = token.flatMap({ SessionSecret(text: $0.text) }) {
+      // The token of a sign-in is the secret of its session, which has no dot; a JWT has one near its beginning. A
+      // session that a token began has no token: its secret is valid only in the cookie.
+      if !authorization.utf8.contains(UInt8(ascii: ".")),
+        let secret = BearerToken(authorization: authorization).flatMap({ SessionSecret(text: $0.text) })
+      {
         guard let holder = try holder(of: secret, state), holder.identity.isOfAccount else { throw .unknownSession }
         return .known(holder)
       }
       return .known(
         try holder(of: .header(authorization), state) { [now] verifier throws(TokenDefect) in
-          guard let token else { throw .absent }
+          guard let token = BearerToken(authorization: authorization) else { throw .absent }
           return try verifier.verify(token.text, now: now())
         })
     } catch .absent {

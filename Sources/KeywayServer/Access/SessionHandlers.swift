@@ -85,10 +85,7 @@ struct SessionHandlers: Sendable {
     let credentials = try Credentials(try Body.object(of: request))
     // The page of a browser gets a cookie that it cannot read.
     if credentials.wantsToken, request.header(.origin) != nil {
-      var refusal = Problem(.forbidden, "a page gets no token: leave 'token' out, and use the session cookie").response
-      // Not a refusal of access, which a request without a token would be told as `unauthenticated`.
-      refusal.reason = nil
-      return .response(refusal)
+      throw Problem(.forbidden, "a page gets no token: leave 'token' out, and use the session cookie")
     }
     try readiness.check()
     let isSecure = SessionCookie.isSecure(request)
@@ -198,8 +195,8 @@ struct SessionHandlers: Sendable {
     store.commit(for: client, completion, attachment: { sessions.prepare(write, at: $0).bytes }) { isDone in
       sessions.conclude(write, isDone: isDone)
       return done
-    } orRefusing: {
-      refusal($0, $1)
+    } orRefusing: { code, reason in
+      refusal(code, reason)
     }
   }
 

@@ -1,20 +1,20 @@
 import Crypto
-package import KeyValueModel
+import KeyValueModel
 import Support
 
 /// The name of an account: 1 to 128 letters, digits and `. _ ~ - + @` of ASCII. Two names that differ in case alone are
 /// the same.
-package struct AccountName: Hashable, Sendable, CustomStringConvertible {
+struct AccountName: Hashable, Sendable, CustomStringConvertible {
   /// The maximum number of characters.
   static let maximumCount = 128
 
   /// The name as it was first given.
-  package let text: String
+  let text: String
   /// The name in small letters.
   private let folded: String
 
   /// Creates a name; nil unless the text is one.
-  package init?(_ text: String) {
+  init?(_ text: String) {
     guard (1...Self.maximumCount).contains(text.utf8.count), text.utf8.allSatisfy(Self.isPermitted) else { return nil }
     (self.text, folded) = (text, text.lowercased())
   }
@@ -29,30 +29,30 @@ package struct AccountName: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The rule for names, as the rest of a sentence.
-  package static let rule = "is not a name: 1 to \(maximumCount) letters, digits and . _ ~ - + @"
+  static let rule = "is not a name: 1 to \(maximumCount) letters, digits and . _ ~ - + @"
 
-  package var description: String { text }
+  var description: String { text }
 
-  package static func == (left: AccountName, right: AccountName) -> Bool { left.folded == right.folded }
+  static func == (left: AccountName, right: AccountName) -> Bool { left.folded == right.folded }
 
-  package func hash(into hasher: inout Hasher) { hasher.combine(folded) }
+  func hash(into hasher: inout Hasher) { hasher.combine(folded) }
 
   /// Returns true if a name comes before another in lists: by their small letters.
   static func < (left: AccountName, right: AccountName) -> Bool { left.folded < right.folded }
 }
 
-/// An account of the store: a name, what is kept of its password, and the claims of the identity that signs in with it.
-package struct Account: Hashable, Sendable {
+/// An account of the store: a name, the hash of a password, and the claims of the identity that signs in with it.
+struct Account: Hashable, Sendable {
   /// The claims that an account cannot have, because the server sets them.
   static let reservedClaims = ["sub", "iss", "exp"]
 
-  package let name: AccountName
+  let name: AccountName
   let password: PasswordHash
   /// The claims besides `sub`, as JSON with the members in order.
   private let claimsText: [UInt8]
 
   /// Creates an account.
-  package init(_ name: AccountName, password: PasswordHash, claims: JSONObject) {
+  init(_ name: AccountName, password: PasswordHash, claims: JSONObject) {
     self.init(name, password, claimsText: Array(Value.object(claims).json.utf8))
   }
 
@@ -61,7 +61,7 @@ package struct Account: Hashable, Sendable {
   }
 
   /// The claims besides `sub`.
-  package var claims: JSONObject {
+  var claims: JSONObject {
     guard case .object(let claims)? = try? Value(json: claimsText) else { return [:] }
     return claims
   }
@@ -73,7 +73,10 @@ package struct Account: Hashable, Sendable {
   }
 
   /// The approximate size in memory, in bytes.
-  var weight: Int { 400 + 2 * name.text.utf8.count + claimsText.count }
+  var weight: Int { Self.weight(name, claimBytes: claimsText.count) }
+
+  /// Returns the approximate size in memory of an account, in bytes.
+  static func weight(_ name: AccountName, claimBytes: Int) -> Int { 400 + 2 * name.text.utf8.count + claimBytes }
 
   // MARK: Stored form
 

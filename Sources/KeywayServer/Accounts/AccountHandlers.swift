@@ -30,23 +30,13 @@ struct AccountHandlers: Sendable {
   func put(_ request: borrowing Request, _ context: RequestContext) throws(Problem) -> HandlerResponse {
     let name = try name(context)
     let (password, claims) = try Self.change(try Body.object(of: request))
-    let former = access.accounts.account(named: name)
-    guard let password else {
-      guard let former else {
-        throw Problem(.invalidValue, "the account does not exist yet: it needs a password")
-      }
-      try access.accounts.checkRoom(for: Account(name, password: former.password, claims: claims ?? former.claims))
-      return .deferred { [self, client = request.client] completion in
-        commit(.set(password: nil, claims: claims), of: name, for: client, completion)
-      }
+    guard password != nil || access.accounts.account(named: name) != nil else {
+      throw Problem(.invalidValue, "the account does not exist yet: it needs a password")
     }
-    let (address, client) = (request.address, request.client)
-    return .deferred { [self] completion in
+    try access.accounts.checkRoom(for: name, claims: claims)
+    return .deferred { [self, address = request.address, client = request.client] completion in
+      guard let password else { return commit(.set(password: nil, claims: claims), of: name, for: client, completion) }
       passwords.hash(password, for: address, completion) { hash in
-        let account = Account(name, password: hash, claims: claims ?? former?.claims ?? [:])
-        do throws(Problem) { try access.accounts.checkRoom(for: account) } catch {
-          return completion.respond(error.response)
-        }
         commit(.set(password: hash, claims: claims), of: name, for: client, completion)
       }
     }

@@ -5,7 +5,7 @@ import Support
 /// The accounts of the store, as commits have left them.
 ///
 /// `contents` is the only mutable state; its lock is held only for a lookup or a change.
-package final class Accounts: Sendable {
+final class Accounts: Sendable {
   /// A request for a change, on its way to a commit.
   struct Write: Sendable {
     /// The change that is wanted. What a setting leaves out stays as the commit finds it.
@@ -24,8 +24,7 @@ package final class Accounts: Sendable {
         return .remove(name)
       }
       // It keeps the name under which it was created.
-      return .set(
-        Account(former?.name ?? name, password: password, claims: claims ?? former?.claims ?? [:]))
+      return .set(Account(former?.name ?? name, password: password, claims: claims ?? former?.claims ?? [:]))
     }
   }
 
@@ -41,13 +40,13 @@ package final class Accounts: Sendable {
     var marks: Set<KeyMark> = []
     /// The sizes of all accounts in bytes.
     var bytes = 0
-    /// Changes that the writer is committing, by their numbers.
-    var pending: [Int: (change: AccountChange, revision: Revision)] = [:]
+    /// Changes that the writer is committing, by the name of the account and the number of the write.
+    var pending: [AccountName: [Int: (change: AccountChange, revision: Revision)]] = [:]
     var lastNumber = 0
 
     /// Returns the account of a name as the last change on its way before a revision leaves it.
     func latest(_ name: AccountName, before revision: Revision) -> Account? {
-      let changes = pending.values.filter { $0.change.name == name && $0.revision < revision }
+      let changes = pending[name]?.values.filter { $0.revision < revision } ?? []
       guard let last = changes.max(by: { $0.revision < $1.revision }) else { return entries[name]?.account }
       if case .set(let account) = last.change { return account }
       return nil
@@ -70,27 +69,29 @@ package final class Accounts: Sendable {
   private let contents = Locked(Contents())
 
   /// Creates an empty table of at most `limit` bytes.
-  package init(limit: Int) { self.limit = limit }
+  init(limit: Int) { self.limit = limit }
 
   /// The number of accounts.
-  package var count: Int { contents.withLock { $0.entries.count } }
+  var count: Int { contents.withLock { $0.entries.count } }
 
   /// Returns the account of a name, or nil if there is none.
-  package func account(named name: AccountName) -> Account? { contents.withLock { $0.entries[name]?.account } }
+  func account(named name: AccountName) -> Account? { contents.withLock { $0.entries[name]?.account } }
 
   /// Returns true if an account has a mark: then its sessions go on.
   func has(_ mark: KeyMark) -> Bool { contents.withLock { $0.marks.contains(mark) } }
 
   /// Returns all accounts, by name.
-  package func all() -> [Account] {
+  func all() -> [Account] {
     contents.withLock { $0.entries.values.map(\.account) }.sorted { $0.name < $1.name }
   }
 
-  /// Throws `overloaded` if there is no room for an account.
-  func checkRoom(for account: Account) throws(Problem) {
+  /// Throws `overloaded` if there is no room for an account with these claims; nil stands for those that it has.
+  func checkRoom(for name: AccountName, claims: JSONObject?) throws(Problem) {
+    let weight = claims.map { Account.weight(name, claimBytes: Value.object($0).json.utf8.count) }
     try contents.withLock { [limit] contents throws(Problem) in
-      let freed = contents.entries[account.name]?.account.weight ?? 0
-      guard contents.bytes - freed + account.weight <= limit else {
+      let present = contents.entries[name]?.account.weight
+      let added = (weight ?? present ?? Account.weight(name, claimBytes: 0)) - (present ?? 0)
+      guard contents.bytes + added <= limit else {
         throw Problem(.overloaded, "the accounts take as many bytes as access.accountBytes allows")
       }
     }
@@ -111,7 +112,7 @@ package final class Accounts: Sendable {
   func prepare(_ write: Write, at revision: Revision) -> [UInt8] {
     contents.withLock { contents in
       let change = write.applied(to: contents.latest(write.name, before: revision))
-      contents.pending[write.number] = (change, revision)
+      contents.pending[write.name, default: [:]][write.number] = (change, revision)
       return change.bytes
     }
   }
@@ -122,9 +123,9 @@ package final class Accounts: Sendable {
   func conclude(_ write: Write, isDone: Bool) -> (former: Account?, present: Account?) {
     contents.withLock { contents in
       let former = contents.entries[write.name]?.account
-      guard let (change, revision) = contents.pending.removeValue(forKey: write.number), isDone else {
-        return (former, former)
-      }
+      let prepared = contents.pending[write.name]?.removeValue(forKey: write.number)
+      if contents.pending[write.name]?.isEmpty == true { contents.pending[write.name] = nil }
+      guard let (change, revision) = prepared, isDone else { return (former, former) }
       contents.apply(change, at: revision)
       return (former, contents.entries[write.name]?.account)
     }
@@ -143,7 +144,7 @@ package final class Accounts: Sendable {
   /// later commit has set or removed may be left out; that commit comes after the revision.
   func kept(upTo last: Revision, milliseconds: Int64) -> [StoredAttachment] {
     let (entries, pending) = contents.withLock { contents in
-      (contents.entries, contents.pending.values.filter { $0.revision <= last })
+      (contents.entries, contents.pending.values.flatMap(\.values).filter { $0.revision <= last })
     }
     var accounts = entries.filter { $0.value.revision <= last }
     for (change, revision) in pending.sorted(by: { $0.revision < $1.revision }) {

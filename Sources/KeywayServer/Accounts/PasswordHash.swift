@@ -43,19 +43,18 @@ package struct PasswordHash: Hashable, Sendable {
   private let key: [UInt8]
 
   /// Hashes a password with a new salt. Takes long, and 32 MiB of memory. Throws if there is no memory for it.
-  package init(of password: String, cost: Cost = .standard) throws {
+  init(of password: String, cost: Cost) throws {
     let salt = SymmetricKey(size: SymmetricKeySize(bitCount: 8 * Self.saltByteCount)).withUnsafeBytes { Array($0) }
     (self.cost, self.salt) = (cost, salt)
-    key = try Self.derive(password, salt, cost)
+    key = try Self.derive(password, salt, cost).withUnsafeBytes { Array($0) }
   }
 
-  static func derive(_ password: String, _ salt: [UInt8], _ cost: Cost) throws -> [UInt8] {
+  static func derive(_ password: String, _ salt: [UInt8], _ cost: Cost) throws -> SymmetricKey {
     // The same characters, typed on different systems, are the same password (RFC 8265 §4.2.1).
     let bytes = Array(password.precomposedStringWithCanonicalMapping.utf8)
     return try KDF.Scrypt.deriveKey(
       from: bytes, salt: salt, outputByteCount: keyByteCount, rounds: 1 << cost.logarithm, blockSize: cost.blockSize,
-      parallelism: cost.parallelism
-    ).withUnsafeBytes { Array($0) }
+      parallelism: cost.parallelism)
   }
 
   /// Returns true if a password has enough characters.
@@ -63,11 +62,10 @@ package struct PasswordHash: Hashable, Sendable {
     password.precomposedStringWithCanonicalMapping.unicodeScalars.count >= leastCharacters
   }
 
-  /// Returns true if this is the hash of a password. Takes as long as hashing one; the comparison takes the same time
-  /// whatever the bytes are. Throws if there is no memory for it.
-  package func isHash(of password: String) throws -> Bool {
-    let other = try Self.derive(password, salt, cost)
-    return zip(key, other).reduce(0) { $0 | ($1.0 ^ $1.1) } == 0
+  /// Returns true if this is the hash of a password. Takes as long as hashing one. Throws if there is no memory for it.
+  func isHash(of password: String) throws -> Bool {
+    // Keys are compared in the same time whatever their bytes are.
+    try Self.derive(password, salt, cost) == SymmetricKey(data: key)
   }
 
   /// Returns a hash of no password: checking a password against it takes as long as for an account.

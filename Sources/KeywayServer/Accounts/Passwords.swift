@@ -22,9 +22,6 @@ final class Passwords: Sendable {
       waitingPerClient: Self.waitingPerClient)
   }
 
-  /// The number of hashes that were computed.
-  var hashCount: Int { hashes.load(ordering: .relaxed) }
-
   /// Hashes a password for a client, and calls `body` with the result. If too many wait, or there is no memory for a
   /// hash, `completion` gets the response `overloaded`.
   func hash(
@@ -45,7 +42,7 @@ final class Passwords: Sendable {
     _ password: String, _ name: AccountName?, of account: Account?, for client: ClientAddress, _ completion: Completion,
     _ body: @escaping @Sendable (_ isRight: Bool) -> Void
   ) throws(Problem) {
-    let attempt = try begin(name?.text ?? "", from: client)
+    let attempt = try begin(name, from: client)
     perform(for: client, completion) { [self] in
       hashes.add(1, ordering: .relaxed)
       guard let isRight = try? (account?.password ?? .ofNoPassword(cost)).isHash(of: password) else {
@@ -59,10 +56,10 @@ final class Passwords: Sendable {
     }
   }
 
-  private func begin(_ name: String, from client: ClientAddress) throws(Problem) -> SignInFailures.Attempt {
+  private func begin(_ name: AccountName?, from client: ClientAddress) throws(Problem) -> SignInFailures.Attempt {
     do throws(SignInFailures.Refusal) {
       return try failures.withLock { failures throws(SignInFailures.Refusal) in
-        try failures.begin(name.lowercased(), from: client, at: SystemClock.coarseMilliseconds)
+        try failures.begin(name, from: client, at: SystemClock.coarseMilliseconds)
       }
     } catch {
       throw Problem(.tooManyRequests, "too many sign-ins have failed; try again later")
@@ -91,6 +88,11 @@ final class Passwords: Sendable {
 
   private static var noMemory: Response {
     Problem(.overloaded, "the memory does not suffice to check a password; try again").response
+  }
+
+  /// Exports the count to the metrics.
+  func export(to registry: PrometheusRegistry) {
+    registry.set(.passwordHashes, to: Double(hashes.load(ordering: .relaxed)))
   }
 
   /// Forgets failures that no longer count.

@@ -1,11 +1,11 @@
-package import HTTPServer
+import HTTPServer
 
 /// Counts the failed sign-ins of the last minute, for each address and for each name from an address. Others' failures
 /// with a name lock no one out. A value without lock or clock.
 ///
 /// An attempt counts as a failure from its beginning, so that attempts at the same time are limited too, and is taken
 /// back when it succeeds.
-package struct SignInFailures: Sendable {
+struct SignInFailures: Sendable {
   /// The maximum number of failures in a minute with one name from one address.
   static let limitPerName = 10
   /// The maximum number of failures in a minute from one address.
@@ -16,21 +16,22 @@ package struct SignInFailures: Sendable {
   private static let addressLimit = 50_000
 
   /// An attempt that counts as a failure.
-  package struct Attempt: Sendable {
+  struct Attempt: Sendable {
     fileprivate let client: ClientAddress
-    fileprivate let name: String
+    fileprivate let name: AccountName?
     fileprivate let time: Int64
   }
 
   /// The failures of an address, oldest first.
-  private var failures: [ClientAddress: [(time: Int64, name: String)]] = [:]
+  private var failures: [ClientAddress: [(time: Int64, name: AccountName?)]] = [:]
 
   /// Creates a count of no failures.
-  package init() {}
+  init() {}
 
-  /// Counts an attempt with a name from an address at a time, in milliseconds of a monotonic clock. Throws the number
-  /// of seconds after which another attempt is permitted, if there were too many failures.
-  package mutating func begin(_ name: String, from client: ClientAddress, at now: Int64) throws(Refusal) -> Attempt {
+  /// Counts an attempt with a name from an address at a time, in milliseconds of a monotonic clock; nil stands for all
+  /// texts that are not names. Throws the number of seconds after which another attempt is permitted, if there were too
+  /// many failures.
+  mutating func begin(_ name: AccountName?, from client: ClientAddress, at now: Int64) throws(Refusal) -> Attempt {
     let recent = (failures[client] ?? []).filter { $0.time > now - Self.period }
     let named = recent.filter { $0.name == name }
     let blocking =
@@ -45,13 +46,13 @@ package struct SignInFailures: Sendable {
   }
 
   /// The refusal of an attempt.
-  package struct Refusal: Error, Hashable {
+  struct Refusal: Error, Hashable {
     /// The number of seconds after which another attempt is permitted.
-    package let seconds: Int
+    let seconds: Int
   }
 
   /// Takes an attempt back, which has succeeded or was not made.
-  package mutating func takeBack(_ attempt: Attempt) {
+  mutating func takeBack(_ attempt: Attempt) {
     guard var recent = failures[attempt.client],
       let index = recent.firstIndex(where: { $0.time == attempt.time && $0.name == attempt.name })
     else { return }
@@ -60,14 +61,14 @@ package struct SignInFailures: Sendable {
   }
 
   /// Forgets the failures that no longer count at a time.
-  package mutating func sweep(at now: Int64) {
+  mutating func sweep(at now: Int64) {
     for (client, all) in failures where all.last.map({ $0.time <= now - Self.period }) ?? true {
       failures[client] = nil
     }
   }
 
   /// The number of addresses with failures.
-  package var addressCount: Int { failures.count }
+  var addressCount: Int { failures.count }
 
   private mutating func forget(at now: Int64) {
     sweep(at: now)

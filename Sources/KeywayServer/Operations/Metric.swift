@@ -14,6 +14,7 @@ package enum Metric: String, CaseIterable, Sendable {
   case idempotencyKeys = "keyway_idempotency_keys"
   case idempotencyBytes = "keyway_idempotency_bytes"
   case idempotencyReplays = "keyway_idempotency_replays_total"
+  case passwordHashes = "keyway_password_hashes_total"
 
   case revision = "keyway_revision"
   case oldestRevision = "keyway_oldest_revision"
@@ -105,6 +106,7 @@ package enum Metric: String, CaseIterable, Sendable {
     case .idempotencyKeys: "Remembered Idempotency-Keys."
     case .idempotencyBytes: "Memory of the remembered Idempotency-Keys and their responses."
     case .idempotencyReplays: "Stored responses sent again to retries."
+    case .passwordHashes: "Passwords hashed, to keep or to check them."
     case .revision: "The revision of the last commit."
     case .oldestRevision: "The oldest revision that streams can resume from."
     case .objects: "Objects in the store."

@@ -53,15 +53,43 @@ import Testing
     }
   }
 
+  /// Makes an account at one of two nodes, signs in at the other, and changes the password at each.
+  private static func checkAccounts(_ one: WireClient, _ other: WireClient, _ admin: [String: String]) throws {
+    let account = "/v1/access/accounts/ann"
+    func change(to password: String, at client: WireClient) throws -> String {
+      let response = try client.must("PUT", account, admin, body: #"{"password":"\#(password)"}"#)
+      return try #require(response["Keyway-Cursor"])
+    }
+    var (password, cursor) = ("correct horse", try change(to: "correct horse", at: other))
+    for (first, second, next) in [(one, other, "battery staple"), (other, one, "purple monkey")] {
+      let body = #"{"name":"ann","password":"\#(password)"}"#
+      let signedIn = try first.send("POST", "/v1/session", ["Keyway-Cursor": cursor], body: body)
+      #expect(signedIn.status == 200 && signedIn.json["identity"]["sub"].text == "account:ann", "\(signedIn.text)")
+      let cookie = String(try #require(signedIn["Set-Cookie"]?.split(separator: ";").first))
+      func statuses(from cursor: String) throws -> [Int] {
+        try [first, second].map {
+          try $0.send("GET", "/v1/entities", ["Cookie": cookie, "Keyway-Cursor": cursor]).status
+        }
+      }
+      let beginning = try #require(signedIn["Keyway-Cursor"])
+      #expect(try statuses(from: beginning) == [200, 200])
+      (password, cursor) = (next, try change(to: next, at: second))
+      #expect(try statuses(from: cursor) == [401, 401])
+    }
+  }
+
+  private static let accounts = ["access.accounts": "true", "access.accountPrefix": "account:"]
+
   @Test("A session that is ended at a leader or its follower is ended at the other, with its streams")
   func followers() throws {
     let directory = try ScratchDirectory()
     let keys = try Keys(in: directory)
-    let settings = keys.settings
+    let settings = keys.settings.merging(Self.accounts) { $1 }
     let leader = try NodeProcess("a", in: directory, settings: settings)
     let follower = try NodeProcess("b", in: directory, following: leader.url, settings: settings)
     #expect(follower.awaitReady())
     try Self.check(leader.client, follower.client, token: keys.token)
+    try Self.checkAccounts(leader.client, follower.client, keys.admin)
   }
 
   @Test("A session that was begun before a follower or a restart is good there, and one of a follower in memory too")
@@ -89,8 +117,9 @@ import Testing
   func peers() throws {
     let directory = try ScratchDirectory()
     let keys = try Keys(in: directory)
-    let group = try PeerGroup(2, settings: keys.settings)
+    let group = try PeerGroup(2, settings: keys.settings.merging(Self.accounts) { $1 })
     try Self.check(group[0], group[1], token: keys.token)
+    try Self.checkAccounts(group[0], group[1], keys.admin)
   }
 
   @Test("A follower without its leader refuses identities after access.staleSeconds, and nobody else")

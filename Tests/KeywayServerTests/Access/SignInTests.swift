@@ -44,6 +44,13 @@ import Testing
     try server.client.send("PUT", "\(Self.accounts)/\(name)", server.admin, body: body)
   }
 
+  /// Returns the number of passwords that a server has hashed.
+  private func hashes(_ server: GuardedServer) throws -> Int {
+    let page = try server.client.send("GET", "/metrics", server.admin).text
+    let line = page.split(separator: "\n").first { $0.hasPrefix("keyway_password_hashes_total ") }
+    return try #require(line.flatMap { Int($0.split(separator: " ")[1]) })
+  }
+
   @Test("A name and its password give a cookie or a token, with the claims of the account; a restart keeps them")
   func life() throws {
     let folder = try ScratchDirectory()
@@ -87,7 +94,12 @@ import Testing
     let server = try Self.guarded()
     #expect(try make(server, "ann", #"{"password":"correct horse"}"#).status == 201)
     let attempts = [("ann", "wrong horse"), ("nobody", "correct horse"), ("no such/name", "correct horse"), ("", "")]
-    let answers = try attempts.map { try signIn(server, $0.0, $0.1) }
+    let answers = try attempts.map { name, password in
+      let before = try hashes(server)
+      let answer = try signIn(server, name, password)
+      #expect(try hashes(server) == before + 1, "\(name): an unknown name takes as long as a wrong password")
+      return answer
+    }
     for answer in answers {
       #expect(answer.status == 401 && answer.problem == "unauthenticated" && answer["Set-Cookie"] == nil)
       #expect(answer["WWW-Authenticate"] == "Bearer" && answer.json["detail"].text == answers[0].json["detail"].text)
